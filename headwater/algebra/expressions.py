@@ -1,0 +1,78 @@
+"""Scalar expressions over the columns of a row, as Spark resolved them.
+
+Three kinds suffice: a column by position, a literal, and a call named as Catalyst names its class (`Add`, `Cast`, `Like`).
+Catalyst has put in every cast already, so the arguments of a call always have the types that the call wants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The value of the input row's column at `index`."""
+
+    index: int
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; `value` is Spark's own text for it (None is NULL), read by `type`."""
+
+    value: str | None
+    type: pa.DataType
+    origin: object = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of its arguments.
+
+    `options` holds what else Catalyst knows of the call (evaluation mode, time zone, …) as sorted pairs of names and
+    JSON text; `type` is set where Catalyst states it (`Cast`, …) and None elsewhere; `origin` leads to the expression in
+    Spark, for whoever must evaluate it there.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: pa.DataType | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    origin: object = field(default=None, compare=False, repr=False)
+
+    def option(self, name: str) -> str | None:
+        """The JSON text of an option, None if there is no such option."""
+        return dict(self.options).get(name)
+
+
+Expression = Column | Literal | Call
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and everything below it, from the top."""
+    yield expression
+    if isinstance(expression, Call):
+        for argument in expression.arguments:
+            yield from walk(argument)
+
+
+def rewrite(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
+    """The expression with every part for which `change` gives something replaced by it, from the top."""
+    changed = change(expression)
+    if changed is not None:
+        return changed
+    if isinstance(expression, Call):
+        return replace(expression, arguments=tuple(rewrite(argument, change) for argument in expression.arguments))
+    return expression
+
+
+def columns_of(expression: Expression) -> set[int]:
+    """Which input columns the expression reads."""
+    return {part.index for part in walk(expression) if isinstance(part, Column)}

@@ -1,0 +1,187 @@
+"""The relational algebra: a dozen kinds of node that all of Spark's SELECT comes down to.
+
+Every node is a value: two queries that mean the same by the same steps are equal, whatever they call their columns, and so
+share one dataflow and its state. `types` are the types of the columns a node gives; `origin` leads to the node in Spark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from headwater.algebra.expressions import Call, Expression
+    from headwater.algebra.origin import Handle
+
+    Types = tuple[pa.DataType, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A relation: a bag of rows with columns of `types`."""
+
+    types: Types
+    origin: Handle | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan(Node):
+    """All rows of a table or of another view."""
+
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Values(Node):
+    """Rows that never change."""
+
+    rows: pa.RecordBatch
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Values) and self.rows.equals(other.rows)
+
+    def __hash__(self) -> int:
+        return hash((self.types, self.rows.num_rows))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OneChild(Node):
+    child: Node
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Project(_OneChild):
+    """One row for each, computed from it."""
+
+    expressions: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filter(_OneChild):
+    """The rows for which the condition is true."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expand(_OneChild):
+    """Several rows for each, one by each projection (grouping sets, UNPIVOT)."""
+
+    projections: tuple[tuple[Expression, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generate(_OneChild):
+    """The child's columns `kept`, followed by those of each row that the generator makes (explode, inline, …)."""
+
+    generator: Call
+    kept: tuple[int, ...]
+    outer: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Union(Node):
+    """The rows of all inputs, as a bag."""
+
+    inputs: tuple[Node, ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return self.inputs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Join(Node):
+    """Pairs of rows for which the condition is true.
+
+    `kind` is inner, left, right, full, semi, anti or existence; the condition reads the left columns, then the right ones.
+    """
+
+    left: Node
+    right: Node
+    kind: str
+    condition: Expression | None
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Aggregate(_OneChild):
+    """One row for each group of rows with equal `keys`; `outputs` may contain the keys and calls of aggregate functions."""
+
+    keys: tuple[Expression, ...]
+    outputs: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """One key of an order."""
+
+    expression: Expression
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window(_OneChild):
+    """Every row with what window functions say of it among the rows of its partition."""
+
+    functions: tuple[Expression, ...]
+    partition: tuple[Expression, ...]
+    order: tuple[SortKey, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sort(_OneChild):
+    """The same rows; the order counts only for a limit right above, and for who reads the answer."""
+
+    order: tuple[SortKey, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit(_OneChild):
+    """The rows after the first `offset`, at most `count` of them (None: all), in `order`; ties go by the whole row."""
+
+    order: tuple[SortKey, ...]
+    count: int | None
+    offset: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scalar(_OneChild):
+    """The one value of a scalar subquery: one row always, NULL if the child is empty, an error if it has several rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opaque(Node):
+    """A node that only Spark can evaluate; `by_row` if it treats each row by itself (a Python UDF)."""
+
+    name: str
+    inputs: tuple[Node, ...]
+    meaning: str
+    by_row: bool
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return self.inputs
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and everything below it, from the top."""
+    yield node
+    for child in node.children:
+        yield from walk(child)

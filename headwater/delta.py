@@ -1,0 +1,81 @@
+"""A delta: rows and how often each is added (+) or removed (−) — a Z-set over Arrow rows.
+
+    a + b        the changes of both
+    consolidate  equal rows merged, zeros gone;  consolidate(a) = consolidate(b)  iff  a and b are the same change
+
+Inside the engine columns are known by position: they are named ``c0, c1, …``, and users' names are put on at the surface,
+so that no identifier of a user ever reaches an expression.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Weights = NDArray[np.int64]
+
+
+def positional(schema: pa.Schema) -> pa.Schema:
+    """The same types under the engine's own names ``c0, c1, …``; NULL is allowed everywhere."""
+    return pa.schema([pa.field(f"c{i}", field.type) for i, field in enumerate(schema)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Delta:
+    """Arrow rows with an integer weight each."""
+
+    rows: pa.RecordBatch
+    weights: Weights
+
+    @staticmethod
+    def empty(schema: pa.Schema) -> Delta:
+        return Delta(pa.RecordBatch.from_pylist([], schema), np.empty(0, np.int64))
+
+    @staticmethod
+    def inserting(rows: pa.RecordBatch) -> Delta:
+        return Delta(rows, np.ones(rows.num_rows, np.int64))
+
+    @staticmethod
+    def concat(deltas: Sequence[Delta]) -> Delta:
+        """The sum of one or more deltas of one schema."""
+        if len(deltas) == 1:
+            return deltas[0]
+        full = [delta for delta in deltas if len(delta)] or deltas[:1]
+        return Delta(pa.concat_batches([delta.rows for delta in full]), np.concatenate([delta.weights for delta in full]))
+
+    def __len__(self) -> int:
+        return self.rows.num_rows
+
+    def __neg__(self) -> Delta:
+        return Delta(self.rows, -self.weights)
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.rows.schema
+
+    def take(self, indices: NDArray[np.int64]) -> Delta:
+        return Delta(self.rows.take(pa.array(indices)), self.weights[indices])
+
+    def where(self, mask: NDArray[np.bool_]) -> Delta:
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def select(self, columns: Sequence[int]) -> Delta:
+        """The given columns, renamed by their new position."""
+        arrays = [self.rows.column(i) for i in columns]
+        names = [f"c{i}" for i in range(len(arrays))]
+        if not arrays:
+            return Delta(without_columns(len(self)), self.weights)
+        return Delta(pa.RecordBatch.from_arrays(arrays, names), self.weights)
+
+
+def without_columns(count: int) -> pa.RecordBatch:
+    """So many rows of no columns at all."""
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))

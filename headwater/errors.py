@@ -1,0 +1,119 @@
+"""Everything that can go wrong for a user: one class a kind, each with a stable `code`, the facts and the way out.
+
+Raising any of these leaves the epoch and every view as they were.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HeadwaterError(Exception):
+    """Base of all errors; `code` is stable across releases, the message is for people."""
+
+    code: ClassVar[str] = "ERROR"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"[{self.code}] {message}")
+
+
+class UnknownName(HeadwaterError):
+    """A table, view, column or function that does not exist."""
+
+    code = "UNKNOWN_NAME"
+
+
+class NameTaken(HeadwaterError):
+    """A table or view of that name exists already."""
+
+    code = "NAME_TAKEN"
+
+
+class InvalidName(HeadwaterError):
+    """A name that no table or view can have."""
+
+    code = "INVALID_NAME"
+
+
+class InvalidQuery(HeadwaterError):
+    """Spark does not accept the query: syntax, types, arity."""
+
+    code = "INVALID_QUERY"
+
+
+class InvalidSchema(HeadwaterError):
+    """A table definition that cannot be used."""
+
+    code = "INVALID_SCHEMA"
+
+
+class InvalidRows(HeadwaterError):
+    """Rows that do not fit the table they are meant for."""
+
+    code = "INVALID_ROWS"
+
+
+class NullKey(HeadwaterError):
+    """A NULL in a column of a table's key."""
+
+    code = "NULL_KEY"
+
+
+class DuplicateKey(HeadwaterError):
+    """An insert of a key that the table, or the same batch, has already."""
+
+    code = "DUPLICATE_KEY"
+
+
+class MissingRow(HeadwaterError):
+    """A delete of a row, or of more copies of it, than the table has."""
+
+    code = "MISSING_ROW"
+
+
+class MissingKey(HeadwaterError):
+    """An operation that needs a key on a table that has none."""
+
+    code = "MISSING_KEY"
+
+
+class NonDeterministic(HeadwaterError):
+    """A query whose answer is not a function of the tables."""
+
+    code = "NON_DETERMINISTIC"
+
+
+class NotIncremental(HeadwaterError):
+    """A view asked to be incremental that has a part which must be recomputed."""
+
+    code = "NOT_INCREMENTAL"
+
+
+class NotSupported(HeadwaterError):
+    """Something that Headwater cannot do yet."""
+
+    code = "NOT_SUPPORTED"
+
+
+class DependentViews(HeadwaterError):
+    """A drop or replace that would break views on top."""
+
+    code = "DEPENDENT_VIEWS"
+
+
+class ViewCycle(HeadwaterError):
+    """A view that would read itself."""
+
+    code = "VIEW_CYCLE"
+
+
+class EvaluationFailed(HeadwaterError):
+    """An expression failed on the data: division by zero, overflow, a UDF that raised."""
+
+    code = "EVALUATION_FAILED"
+
+
+class SessionClosed(HeadwaterError):
+    """The session was closed."""
+
+    code = "SESSION_CLOSED"

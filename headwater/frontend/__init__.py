@@ -1,0 +1,1 @@
+"""Queries in: Spark parses, resolves and optimises; what it made of a query is read into the algebra."""
