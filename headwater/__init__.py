@@ -1,0 +1,75 @@
+"""Headwater keeps the answers of Spark queries up to date: exact live views over tables that change.
+
+Importing this package is quick and starts nothing: each name is fetched from its module at its first use (PEP 562).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from headwater.errors import (
+    DependentViews,
+    DuplicateKey,
+    EvaluationFailed,
+    HeadwaterError,
+    InvalidName,
+    InvalidQuery,
+    InvalidRows,
+    InvalidSchema,
+    MissingKey,
+    MissingRow,
+    NameTaken,
+    NonDeterministic,
+    NotIncremental,
+    NotSupported,
+    NullKey,
+    SessionClosed,
+    UnknownName,
+    ViewCycle,
+)
+
+if TYPE_CHECKING:
+    from headwater.session import Session, Table, View, connect
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DependentViews",
+    "DuplicateKey",
+    "EvaluationFailed",
+    "HeadwaterError",
+    "InvalidName",
+    "InvalidQuery",
+    "InvalidRows",
+    "InvalidSchema",
+    "MissingKey",
+    "MissingRow",
+    "NameTaken",
+    "NonDeterministic",
+    "NotIncremental",
+    "NotSupported",
+    "NullKey",
+    "Session",
+    "SessionClosed",
+    "Table",
+    "UnknownName",
+    "View",
+    "ViewCycle",
+    "__version__",
+    "connect",
+]
+
+_LATER = {"Session", "Table", "View", "connect"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module("headwater.session"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
