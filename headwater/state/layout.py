@@ -1,0 +1,126 @@
+"""Arrow columns seen as NumPy arrays, without a copy where Arrow allows it.
+
+Two values of a fixed-width type are the same value iff their `words` are: every NaN is one NaN, and −0.0 is 0.0. Hashing and
+equality both read columns through this module, so they cannot disagree about what a value is.
+
+A trap: what lies in the buffers under a NULL is arbitrary. Callers must ask `validity` and overrule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import lib
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.uint64]
+
+_INTEGERS: dict[int, type[np.generic]] = {
+    lib.Type_INT8: np.int8,
+    lib.Type_INT16: np.int16,
+    lib.Type_INT32: np.int32,
+    lib.Type_INT64: np.int64,
+    lib.Type_UINT8: np.uint8,
+    lib.Type_UINT16: np.uint16,
+    lib.Type_UINT32: np.uint32,
+    lib.Type_UINT64: np.uint64,
+    lib.Type_DATE32: np.int32,
+    lib.Type_DATE64: np.int64,
+    lib.Type_TIME32: np.int32,
+    lib.Type_TIME64: np.int64,
+    lib.Type_TIMESTAMP: np.int64,
+    lib.Type_DURATION: np.int64,
+}
+_FLOATS: dict[int, type[np.generic]] = {lib.Type_FLOAT: np.float32, lib.Type_DOUBLE: np.float64}
+_TWO_WORDS = frozenset({lib.Type_DECIMAL128, lib.Type_INTERVAL_MONTH_DAY_NANO})
+_OFFSETS: dict[int, type[np.generic]] = {
+    lib.Type_STRING: np.int32,
+    lib.Type_BINARY: np.int32,
+    lib.Type_LIST: np.int32,
+    lib.Type_MAP: np.int32,
+    lib.Type_LARGE_STRING: np.int64,
+    lib.Type_LARGE_BINARY: np.int64,
+    lib.Type_LARGE_LIST: np.int64,
+}
+_VIEWS = {lib.Type_STRING_VIEW: pa.large_string(), lib.Type_BINARY_VIEW: pa.large_binary()}
+
+FIXED = frozenset({*_INTEGERS, *_FLOATS, *_TWO_WORDS, lib.Type_BOOL})
+BYTES = frozenset({lib.Type_STRING, lib.Type_BINARY, lib.Type_LARGE_STRING, lib.Type_LARGE_BINARY})
+LISTS = frozenset({lib.Type_LIST, lib.Type_LARGE_LIST, lib.Type_MAP})
+STRUCT = lib.Type_STRUCT
+NULL = lib.Type_NA
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """The array itself, or one with offsets instead of views."""
+    target = _VIEWS.get(array.type.id)
+    return array if target is None else array.cast(target)
+
+
+def validity(array: pa.Array) -> NDArray[np.bool_] | None:
+    """Which values are not NULL; None if all are."""
+    if array.null_count == 0:
+        return None
+    valid: NDArray[np.bool_] = array.is_valid().to_numpy(zero_copy_only=False)
+    return valid
+
+
+def words(array: pa.Array) -> list[Words]:
+    """The values of a fixed-width column as one or two 64-bit words each, canonical: same value, same words."""
+    kind = array.type.id
+    if kind in _INTEGERS:
+        return [_values(array, _INTEGERS[kind], 1).astype(np.int64, copy=False).view(np.uint64)]
+    if kind in _FLOATS:
+        # Adding zero turns −0.0 into 0.0 (and makes the copy which the NaNs are then written to).
+        floats = _values(array, _FLOATS[kind], 1).astype(np.float64, copy=False) + 0.0
+        floats[np.isnan(floats)] = np.nan
+        return [floats.view(np.uint64)]
+    if kind in _TWO_WORDS:
+        pairs = _values(array, np.uint64, 2)
+        return [pairs[0::2], pairs[1::2]]
+    if kind == lib.Type_BOOL:
+        booleans = array.fill_null(False) if array.null_count else array  # noqa: FBT003
+        return [booleans.to_numpy(zero_copy_only=False).astype(np.uint64)]
+    raise unsupported(array.type)
+
+
+def offsets(array: pa.Array) -> NDArray[np.int64]:
+    """Where each value of a string, binary, list or map column begins in its data or its child, and where the last one ends."""
+    if len(array) == 0:
+        return np.zeros(1, np.int64)
+    dtype = np.dtype(_OFFSETS[array.type.id])
+    start = array.offset * dtype.itemsize
+    return np.frombuffer(array.buffers()[1], dtype, len(array) + 1, start).astype(np.int64, copy=False)
+
+
+def fields(array: pa.Array) -> list[pa.Array]:
+    """The columns of a struct column."""
+    return [array.field(i) for i in range(array.type.num_fields)]
+
+
+def positions(lengths: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For pieces of the given lengths laid end to end: each element's number within its piece, and that plus the piece's start.
+
+    >>> positions(np.array([2, 0, 3]), np.array([10, 20, 30]))
+    (array([0, 1, 0, 1, 2]), array([10, 11, 30, 31, 32]))
+    """
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    flat = np.arange(total)
+    within = flat - np.repeat(ends - lengths, lengths)
+    return within, within + np.repeat(starts, lengths)
+
+
+def unsupported(kind: pa.DataType) -> TypeError:
+    return TypeError(f"Rows with a column of the Arrow type {kind} cannot be kept as state: no Spark type arrives as it.")
+
+
+def _values(array: pa.Array, dtype: type[np.generic], each: int) -> NDArray[Any]:
+    count, data = len(array) * each, array.buffers()[1]
+    if count == 0 or data is None:
+        return np.zeros(count, dtype)
+    return np.frombuffer(data, dtype, count, array.offset * each * np.dtype(dtype).itemsize)
