@@ -23,11 +23,11 @@ as_root() {
 
 # Installs the first of the packages that there is.
 install_first() {
-    echo "Installing ${1} with apt" >&2
     as_root apt-get update -qq >/dev/null || true
     local package
     for package in "$@"; do
         if apt-cache policy "$package" 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+            echo "Installing $package with apt" >&2
             as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null
             return
         fi
@@ -43,13 +43,13 @@ check_python() {
             break
         fi
     done
-    [ -n "$found" ] || fail "needs Python 3.11 or newer: install it, or name it with PYTHON=… (found: $(python3 --version 2>&1 || true))"
+    [ -n "$found" ] || fail "needs Python 3.11 or newer: install it, or name it with PYTHON=…"
     if ! "$found" -c 'import ensurepip, venv' 2>/dev/null; then
         local version package
         version=$("$found" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
         package="python$version-venv"
         can_install || fail "needs Python's venv module: sudo apt-get install $package"
-        install_first "$package" python3-venv || fail "needs Python's venv module, and apt has no package $package"
+        install_first "$package" python3-venv || fail "needs Python's venv module, and apt could not install $package"
     fi
     echo "$found"
 }
@@ -69,7 +69,7 @@ check_java() {
     fi
     can_install || fail "needs Java 17 or newer for Spark: sudo apt-get install openjdk-17-jre-headless (or default-jre-headless)"
     install_first openjdk-17-jre-headless openjdk-21-jre-headless default-jre-headless ||
-        fail "needs Java 17 or newer for Spark, and apt has no such package: install one and put it on the PATH"
+        fail "needs Java 17 or newer for Spark, and apt could not install it: install one and put it on the PATH"
     version=$(java_version)
     [ "${version:-0}" -ge 17 ] || fail "needs Java 17 or newer, but the java on the PATH is ${version:-missing}: set JAVA_HOME"
 }
