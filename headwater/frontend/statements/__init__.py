@@ -1,0 +1,61 @@
+"""The SQL statements of Headwater: text in, a frozen dataclass out; and the SELECTs that say which rows a change touches.
+
+    parse("DELETE FROM sales AS s WHERE s.price < 0")  =  Delete("sales", alias="s", condition="s.price < 0")
+
+Rule: what a user wrote as query or expression is kept as an exact slice of the original text and is read by Spark alone.
+Only the frame around it is ours, so no query can mean one thing here and another in Spark.
+"""
+
+from headwater.frontend.statements.merged import merged_actions
+from headwater.frontend.statements.parser import parse
+from headwater.frontend.statements.selects import (
+    TargetColumn,
+    quote,
+    select_deleted,
+    select_inserted,
+    select_merged,
+    select_updated,
+)
+from headwater.frontend.statements.syntax import (
+    Assignment,
+    Clause,
+    CreateTable,
+    CreateView,
+    Delete,
+    Describe,
+    Drop,
+    Explain,
+    Insert,
+    Merge,
+    Query,
+    ShowTables,
+    ShowViews,
+    Statement,
+    Update,
+)
+
+__all__ = [
+    "Assignment",
+    "Clause",
+    "CreateTable",
+    "CreateView",
+    "Delete",
+    "Describe",
+    "Drop",
+    "Explain",
+    "Insert",
+    "Merge",
+    "Query",
+    "ShowTables",
+    "ShowViews",
+    "Statement",
+    "TargetColumn",
+    "Update",
+    "merged_actions",
+    "parse",
+    "quote",
+    "select_deleted",
+    "select_inserted",
+    "select_merged",
+    "select_updated",
+]
