@@ -136,9 +136,7 @@ class Arrangement:
         expected = (len(delta),) if self.width is None else (len(delta), self.width)
         if delta.weights.shape != expected:
             raise ValueError(f"Weights of the shape {delta.weights.shape} came where {expected} was due.")
-        if delta.schema.equals(self.schema):
-            return delta
-        return Delta(pa.RecordBatch.from_arrays(delta.rows.columns, schema=self.schema), delta.weights)
+        return Delta(runs.conform(delta.rows, self.schema), delta.weights)
 
     def _every_row(self, count: int) -> Matches:
         everything = self.contents()

@@ -75,8 +75,9 @@ def words(array: pa.Array) -> list[Words]:
     if kind in _INTEGERS:
         return [_values(array, _INTEGERS[kind], 1).astype(np.int64, copy=False).view(np.uint64)]
     if kind in _FLOATS:
-        # Adding zero turns −0.0 into 0.0 (and makes the copy which the NaNs are then written to).
-        floats = _values(array, _FLOATS[kind], 1).astype(np.float64, copy=False) + 0.0
+        # Adding zero turns −0.0 into 0.0, and makes the copy which the NaNs are then written to; signalling NaNs would warn.
+        with np.errstate(invalid="ignore"):
+            floats = _values(array, _FLOATS[kind], 1).astype(np.float64, copy=False) + 0.0
         floats[np.isnan(floats)] = np.nan
         return [floats.view(np.uint64)]
     if kind in _TWO_WORDS:

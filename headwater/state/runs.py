@@ -115,7 +115,7 @@ def take(rows: pa.RecordBatch, indices: Indices) -> pa.RecordBatch:
     try:
         return rows.take(chosen)
     except pa.ArrowInvalid:
-        return _enlarge(rows).take(chosen)
+        return rows.cast(_enlarged(rows.schema)).take(chosen)
 
 
 def concat(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -125,27 +125,30 @@ def concat(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     try:
         return pa.concat_batches(batches)
     except pa.ArrowInvalid:
-        return pa.concat_batches([_enlarge(batch) for batch in batches])
+        return pa.concat_batches([batch.cast(_enlarged(batch.schema)) for batch in batches])
 
 
 def conform(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Rows of large types as rows of the schema, if they fit; other rows as they are."""
+    """The rows in the schema, or in its large types if too many; they may differ from it in names, layout and nullability."""
     if rows.schema.equals(schema):
         return rows
+    if [_large(kind).id for kind in rows.schema.types] != [_large(kind).id for kind in schema.types]:
+        raise TypeError(f"Rows of the types {rows.schema.types} came where {schema.types} were due.")
+    named = rows.rename_columns(schema.names)
     try:
-        return rows.cast(schema)
+        return named.cast(schema)
     except pa.ArrowInvalid:
-        return rows
+        return named.cast(_enlarged(schema))
 
 
-def _enlarge(rows: pa.RecordBatch) -> pa.RecordBatch:
-    return rows.cast(pa.schema([pa.field(field.name, _large(field.type)) for field in rows.schema]))
+def _enlarged(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(field.name, _large(field.type)) for field in schema])
 
 
 def _large(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_string_view(kind):
         return pa.large_string()
-    if pa.types.is_binary(kind):
+    if pa.types.is_binary(kind) or pa.types.is_binary_view(kind):
         return pa.large_binary()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.large_list(pa.field(kind.value_field.name, _large(kind.value_type)))
