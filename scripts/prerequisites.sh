@@ -26,7 +26,8 @@ install_first() {
     as_root apt-get update -qq >/dev/null || true
     local package
     for package in "$@"; do
-        if apt-cache policy "$package" 2>/dev/null | grep -q 'Candidate: [0-9]'; then
+        # Not a pipe into grep -q: that closes it early, and pipefail then takes the answer for a failure.
+        if [[ $(apt-cache policy "$package" 2>/dev/null) == *"Candidate: "[0-9]* ]]; then
             echo "Installing $package with apt" >&2
             as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null
             return

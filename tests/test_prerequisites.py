@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "prerequisites.sh"
-TOOLS = ("bash", "env", "sed", "head", "grep", "chmod")
+TOOLS = ("bash", "env", "sed", "head", "yes")
 
 
 class Machine:
@@ -31,7 +31,10 @@ class Machine:
 
     def apt(self, package: str, then: str) -> None:
         """Apt that knows one package, and what its installation does."""
-        self.program("apt-cache", f"""case "$2" in {package}) echo '  Candidate: 1.0';; *) echo '  Candidate: (none)';; esac""")
+        self.program(
+            "apt-cache",
+            f"""case "$2" in {package}) echo '  Candidate: 1.0'; yes '  more' | head -n 20000;; *) echo '  Candidate: (none)';; esac""",
+        )
         self.program("apt-get", f"""echo "$*" >> {self.log}; case "$*" in install*) {then};; esac""")
 
     def user(self, number: int) -> None:
