@@ -76,6 +76,14 @@ class Delta:
         return Delta(pa.RecordBatch.from_arrays(arrays, names), self.weights)
 
 
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """A table's rows in one piece, its columns known by position."""
+    if not table.num_columns:
+        return without_columns(table.num_rows)
+    arrays = [pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type) for column in table.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
+
+
 def without_columns(count: int) -> pa.RecordBatch:
     """So many rows of no columns at all."""
     return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))

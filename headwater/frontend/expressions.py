@@ -2,16 +2,23 @@
 
 Catalyst writes a tree as the list of its nodes, each before its children, with `num-children` saying how many follow; a field
 that refers to a child holds its ordinal instead. What is left are the options of the call.
+
+The trap: the JSON does not say everything. Characters, sets, sequences and enumerations are written as null, so that
+`LIKE … ESCAPE '/'` looks like `LIKE`, `try_cast` like `cast`, and an `InSet` has no values; bytes, arrays and timestamps are
+written so that two different ones can look the same. What is lost is asked of the expression itself, by its origin.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from headwater.algebra.expressions import Call, Column, Expression, Literal
-from headwater.frontend.types import arrow_type
+from headwater.schema import arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +33,10 @@ _NOT_MEANING = {"class", "num-children", "exprId", "resultId", "qualifier", "met
 _NOT_MEANING |= {"nonInheritableMetadataKeys", "nullable", "name", "dataType", "origin", "inferMetadata"}
 # Functions whose code is not in the JSON: only the instance tells two of them apart.
 _OPAQUE = ("PythonUDF", "PythonUDAF", "PythonUDTF", "ScalaUDF", "ScalaUDAF", "ScalaAggregator", "HiveSimpleUDF", "HiveGenericUDF")
+# Numbers that are values, though they could be taken for the ordinal of a child.
+_NUMBERS = {("GetStructField", "ordinal"), ("GetArrayStructFields", "ordinal"), ("GetArrayStructFields", "numFields")}
+_NUMBERS |= {("MakeDecimal", "precision"), ("MakeDecimal", "scale"), ("XxHash64", "seed"), ("Murmur3Hash", "seed")}
+_serial = itertools.count()
 
 
 def read_expression(
@@ -52,6 +63,8 @@ class _Reader:
     nodes: list[Json]
     resolve: Resolve
     subquery: Callable[[Json], Expression] | None
+    variables: dict[str, int] = field(default_factory=dict)
+    found: dict[tuple[str | int, ...], Any] = field(default_factory=dict)
 
     def read(self, at: int, origin: Handle | None) -> tuple[Expression, int]:
         """The expression that starts at node `at`, and where the next one starts."""
@@ -60,45 +73,130 @@ class _Reader:
         if name == "AttributeReference":
             return self.resolve(node), at + 1
         if name == "Literal":
-            value = node["value"]
-            return Literal(None if value is None else str(value), arrow_type(node["dataType"]), origin), at + 1
+            return self._literal(node, origin), at + 1
         if name == "ScalarSubquery" and self.subquery is not None:
             return self.subquery(node), at + 1
         arguments = []
+        collated = _collated(node)
         at += 1
         for ordinal in range(node["num-children"]):
+            collated = collated or _collated(self.nodes[at])
             argument, at = self.read(at, origin and origin.child(ordinal))
             arguments.append(argument)
         if name == "Alias":
             return arguments[0], at
-        stated = node.get("dataType")
-        is_type = stated is not None and not isinstance(stated, int)
-        return Call(name, tuple(arguments), arrow_type(stated) if is_type else None, _options(name, node), origin), at
+        options = self._options(name, node, origin)
+        if collated:
+            options["collation"] = collated
+        pairs = tuple(sorted((key, json.dumps(value, sort_keys=True)) for key, value in options.items()))
+        return Call(name, tuple(arguments), _stated_type(node), pairs, origin), at
+
+    def _literal(self, node: Json, origin: Handle | None) -> Expression:
+        """A literal; where the type has no counterpart in Arrow, a call that carries Spark's text for it."""
+        stated, value = _stated_type(node), node["value"]
+        if stated is None:
+            options = (("dataType", json.dumps(node["dataType"])), ("value", json.dumps(value)))
+            return Call("Literal", (), None, options, origin)
+        if value is not None and origin is not None:
+            if pa.types.is_timestamp(stated) and stated.tz is not None:
+                value = self._spark(origin).value()
+            elif pa.types.is_binary(stated) or pa.types.is_nested(stated):
+                value = self._spark(origin).sql()
+        return Literal(None if value is None else str(value), stated, origin)
+
+    def _options(self, name: str, node: Json, origin: Handle | None) -> Json:
+        options = {
+            key: _meaning(value)
+            for key, value in node.items()
+            if key not in _NOT_MEANING and value is not None and not _is_child(name, key, value, node["num-children"])
+        }
+        if name in _OPAQUE:
+            options["instance"] = _meaning(node.get("resultId") or node.get("exprId") or f"read {next(_serial)}")
+        if name == "NamedLambdaVariable":
+            options["variable"] = self.variables.setdefault(json.dumps(node["exprId"], sort_keys=True), len(self.variables))
+        elif "dataType" in node and _stated_type(node) is None and not isinstance(node["dataType"], int):
+            options["dataType"] = node["dataType"]
+        lost = {key for key, value in node.items() if value is None and key not in _NOT_MEANING - {"evalContext"}} - {"value"}
+        if lost and name not in _OPAQUE:
+            options |= self._lost(lost, origin)
+        return options
+
+    def _lost(self, fields: set[str], origin: Handle | None) -> Json:
+        """What the JSON leaves out; without an origin, at least that the expression equals no other."""
+        if origin is None:
+            return {} if fields <= {"evalContext", "evalMode"} else {"instance": f"read {next(_serial)}"}
+        spark = self._spark(origin)
+        options: Json = {}
+        if "evalContext" in fields:
+            options["evalMode"] = spark.evalContext().evalMode().toString()
+        if "evalMode" in fields:
+            options["evalMode"] = spark.evalMode().toString()
+        if "escapeChar" in fields:
+            options["escapeChar"] = str(spark.escapeChar())
+        if "hset" in fields:
+            options["hset"] = _elements(spark.hset())
+        if fields - {"evalContext", "evalMode", "escapeChar", "hset"}:
+            options["text"] = spark.sql()
+        return options
+
+    def _spark(self, origin: Handle) -> Any:  # noqa: ANN401  (an object of the JVM)
+        """What the origin leads to; each step is a call to the JVM, so none is made twice."""
+        steps = origin.steps
+        if steps not in self.found:
+            if len(steps) >= 2 and steps[-2] == "children":
+                parent = self._spark(type(origin)(origin.root, steps[:-2]))
+                self.found[steps] = parent.children().apply(steps[-1])
+            else:
+                self.found[steps] = origin.get()
+        return self.found[steps]
 
 
-def _options(name: str, node: Json) -> tuple[tuple[str, str], ...]:
-    options = {
-        field: _meaning(value)
-        for field, value in node.items()
-        if field not in _NOT_MEANING and not _is_child(value, node["num-children"])
-    }
-    if "evalContext" in node and node["evalContext"] is not None:
-        options["evalMode"] = _meaning(node["evalContext"])
-    if name in _OPAQUE:
-        options["instance"] = _meaning(node.get("resultId") or node.get("exprId") or id(node))
-    return tuple(sorted((field, json.dumps(value, sort_keys=True)) for field, value in options.items()))
+def _stated_type(node: Json) -> pa.DataType | None:
+    """The type that the node itself states, None if it states none or one that Arrow does not know."""
+    from pyspark.errors import PySparkException
+
+    stated = node.get("dataType")
+    if stated is None or isinstance(stated, int):
+        return None
+    try:
+        return arrow_type(stated)
+    except (PySparkException, ValueError):
+        return None
 
 
-def _is_child(value: object, children: int) -> bool:
+def _collated(node: Json) -> str | None:
+    """The type, if it compares strings otherwise than by their bytes; Arrow's type would not show it."""
+    stated = json.dumps(node.get("dataType"))
+    return stated if " collate " in stated else None
+
+
+def _elements(values: Any) -> list[str | None]:  # noqa: ANN401  (a Scala set)
+    """The elements of a set as Spark's texts, sorted."""
+    between = f"\x00{next(_serial)}\x00"
+    null = values.contains(None)
+    texts = values.mkString(between).split(between) if values.size() else []
+    if null:
+        texts.remove("null")
+    return [*sorted(texts), *([None] if null else [])]
+
+
+def _is_child(name: str, key: str, value: object, children: int) -> bool:
+    if (name, key) in _NUMBERS:
+        return False
     if isinstance(value, list):
-        return bool(value) and all(_is_child(item, children) for item in value)
+        return bool(value) and all(_is_child(name, key, item, children) for item in value)
+    if isinstance(value, dict):
+        # A child that is not a field by itself (a branch of CASE, an optional argument) is written out once more.
+        parts = [part for part_name, part in value.items() if part_name != "product-class"]
+        is_pair = "product-class" in value and all(isinstance(p, list) and _is_child(name, key, p, children) for p in parts)
+        return is_pair or {"class", "num-children"} <= value.keys()
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < children
 
 
 def _meaning(value: Any) -> Any:  # noqa: ANN401  (JSON)
     """The value without what differs between two analyses of the same text."""
     if isinstance(value, dict):
-        return {field: _meaning(part) for field, part in value.items() if field not in ("jvmId",)}
+        return {key: _meaning(part) for key, part in value.items() if key not in ("jvmId",)}
     if isinstance(value, list):
         return [_meaning(part) for part in value]
     return value

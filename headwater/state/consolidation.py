@@ -61,15 +61,21 @@ def segment(rows: pa.RecordBatch, columns: Sequence[int], order: Indices, alike:
     starts[1:] = ~alike
     ties = np.flatnonzero(alike)
     ids = np.cumsum(starts) - 1
-    if len(ties) and not _equal_at(rows, columns, order[ties], order[ties + 1]).all():
-        return _tell_apart(rows, columns, order, ids)
-    return Groups(ids, np.flatnonzero(starts))
+    representatives = np.flatnonzero(starts)
+    if len(ties):
+        same = _equal_at(rows, columns, order[ties], order[ties + 1])
+        if not same.all():
+            mixed = np.isin(ids, ids[ties[~same]])
+            return _tell_apart(rows, columns, order, representatives[ids], np.flatnonzero(mixed))
+    return Groups(ids, representatives)
 
 
-def _tell_apart(rows: pa.RecordBatch, columns: Sequence[int], order: Indices, segments: Indices) -> Groups:
-    """The rare case: rows of one hash that differ. Each round, a segment's first open row takes its equals."""
-    leaders = np.empty(len(order), np.int64)
-    pending = np.arange(len(order))
+def _tell_apart(rows: pa.RecordBatch, columns: Sequence[int], order: Indices, segments: Indices, pending: Indices) -> Groups:
+    """The rare case: rows of one hash that differ, in the segments (named by their first places) of the pending places.
+
+    Each round, the first pending row of every segment takes its equals.
+    """
+    leaders = segments.copy()
     while len(pending):
         _, first, inverse = np.unique(segments[pending], return_index=True, return_inverse=True)
         leader = pending[first][inverse]

@@ -77,20 +77,16 @@ def merge(runs: Sequence[Run]) -> Run:
 
 
 def _consolidated(rows: pa.RecordBatch, weights: NDArray[np.int64], hashes: Hashes, ties: Hashes, order: Indices) -> Run:
+    """The run of these rows, given an order in which their hashes ascend."""
     single = ties is hashes
     ordered = hashes[order]
     alike = ordered[1:] == ordered[:-1]
+    if not single and alike.any():
+        order, alike = _refined(order, alike, ties)
+    weights = weights[order]
     if alike.any():
-        if not single:
-            order = _by_ties(order, hashes, ties, alike)
-            ordered_ties = ties[order]
-            alike &= ordered_ties[1:] == ordered_ties[:-1]
-        weights = weights[order]
-        if alike.any():
-            groups = consolidation.segment(rows, range(rows.num_columns), order, alike)
-            order, weights = order[groups.representatives], consolidation.sum_by(groups.ids, groups.count, weights)
-    else:
-        weights = weights[order]
+        groups = consolidation.segment(rows, range(rows.num_columns), order, alike)
+        order, weights = order[groups.representatives], consolidation.sum_by(groups.ids, groups.count, weights)
     kept = consolidation.nonzero(weights)
     if not kept.all():
         order, weights = order[kept], weights[kept]
@@ -98,15 +94,27 @@ def _consolidated(rows: pa.RecordBatch, weights: NDArray[np.int64], hashes: Hash
     return Run(take(rows, order), weights, hashes, hashes if single else ties[order])
 
 
-def _by_ties(order: Indices, hashes: Hashes, ties: Hashes, alike: NDArray[np.bool_]) -> Indices:
-    """The order by hashes refined by ties; only the rows that share their hash have to move."""
-    tied = np.zeros(len(order), np.bool_)
-    tied[1:] = alike
-    tied[:-1] |= alike
-    places = np.flatnonzero(tied)
+def _refined(order: Indices, alike: NDArray[np.bool_], ties: Hashes) -> tuple[Indices, NDArray[np.bool_]]:
+    """The order refined by ties where hashes are alike, and which neighbours are alike even so.
+
+    Only rows that share their hash move, and one sort of single numbers moves them: the number of the hash among the shared ones,
+    and as many bits of the tie as there is room for beside it. The fewer bits, the smaller the groups they have to tell apart.
+    """
+    starts = np.ones(len(order), np.bool_)
+    starts[1:] = ~alike
+    shared = alike.copy()
+    shared[:-1] |= alike[1:]
+    places = np.flatnonzero(np.concatenate([alike[:1], shared]))
     moved = order[places]
-    order[places] = moved[np.lexsort((ties[moved], hashes[moved]))]
-    return order
+    groups = np.cumsum(starts[places], dtype=np.uint64) - np.uint64(1)
+    bits = int(groups[-1]).bit_length()
+    numbers = (groups << np.uint64(64 - bits)) | (ties[moved] >> np.uint64(bits))
+    inner = np.argsort(numbers, kind="stable")
+    numbers = numbers[inner]
+    refined, still = order.copy(), np.zeros(len(alike), np.bool_)
+    refined[places] = moved[inner]
+    still[places[1:][numbers[1:] == numbers[:-1]] - 1] = True
+    return refined, still
 
 
 def take(rows: pa.RecordBatch, indices: Indices) -> pa.RecordBatch:
