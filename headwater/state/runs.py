@@ -97,7 +97,7 @@ def _consolidated(rows: pa.RecordBatch, weights: NDArray[np.int64], hashes: Hash
 def _refined(order: Indices, alike: NDArray[np.bool_], ties: Hashes) -> tuple[Indices, NDArray[np.bool_]]:
     """The order refined by ties where hashes are alike, and which neighbours are alike even so.
 
-    Only rows that share their hash move, and one sort of single numbers moves them: the number of the hash among the shared ones,
+    Only rows that share their hash move, and one sort of plain numbers moves them: the number of the hash among the shared ones
     and as many bits of the tie as there is room for beside it. The fewer bits, the smaller the groups they have to tell apart.
     """
     starts = np.ones(len(order), np.bool_)
