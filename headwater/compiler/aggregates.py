@@ -1,0 +1,146 @@
+"""Aggregates to operators: a projection below that computes keys and arguments, the aggregate, a projection above.
+
+    SELECT g(k), f(sum(x + 1))    becomes    π g(#0), f(#1)  ∘  γ #0; sum(#1)  ∘  π k, x + 1
+
+Functions with an exact sum (`accumulators`), and least and greatest values, are maintained; if one function of the aggregate has
+neither, the touched groups are evaluated again, all functions at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from headwater.algebra import plan
+from headwater.algebra.expressions import Call, Column, Expression, Literal, rewrite, walk
+from headwater.operators.accumulators import accumulator
+from headwater.operators.aggregate import Extreme, Measure
+from headwater.operators.ordering import is_ordered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.algebra.plan import Types
+
+    TypeOf = Callable[[Expression], pa.DataType]
+
+_EXTREMES = {"Min": False, "Max": True}
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """An aggregate in three parts; `calls` are the functions over the columns of `below`, `above` reads keys and their values."""
+
+    below: plan.Project
+    keys: int
+    calls: tuple[Call, ...]
+    above: tuple[Expression, ...]
+    scalars: tuple[plan.Node, ...]
+
+
+def lower(node: plan.Aggregate, type_of: TypeOf) -> Lowered:
+    """Takes an aggregate apart."""
+    calls = list(dict.fromkeys(call for output in node.outputs for call in walk(output) if is_aggregate(call)))
+    inner = [part for call in calls for part in _arguments(call)]
+    columns: list[Expression] = [*node.keys, *(part for part in dict.fromkeys(inner) if part not in node.keys)]
+    types = tuple(type_of(column) for column in columns)
+    below = plan.Project(types=types, child=node.child, expressions=tuple(columns))
+    places = {column: Column(i, types[i]) for i, column in reversed(list(enumerate(columns)))}
+    over = tuple(_over(call, places) for call in calls)
+    results = {call: Column(len(node.keys) + i, type_of(call)) for i, call in enumerate(calls)}
+    return Lowered(below, len(node.keys), over, *_above(node, results, places, len(calls)))
+
+
+def _above(
+    node: plan.Aggregate, results: dict[Call, Column], places: dict[Expression, Column], count: int
+) -> tuple[tuple[Expression, ...], tuple[plan.Node, ...]]:
+    """The outputs over keys and results; a value of a scalar subquery is joined on after the aggregate."""
+    scalars: list[plan.Node] = []
+    keys = set(node.keys)
+
+    def place(part: Expression) -> Expression | None:
+        if part in results:
+            return results[part]  # type: ignore[index]
+        if part in keys:
+            return places[part]
+        if isinstance(part, Column):
+            scalar = _scalar_at(node.child, part.index)
+            if scalar not in scalars:
+                scalars.append(scalar)
+            return Column(len(node.keys) + count + scalars.index(scalar), part.type)
+        return None
+
+    return tuple(rewrite(output, place) for output in node.outputs), tuple(scalars)
+
+
+def _scalar_at(node: plan.Node, index: int) -> plan.Node:
+    """The scalar subquery whose value is the column."""
+    while isinstance(node, plan.Join) and index < len(node.left.types):
+        node = node.left
+    assert isinstance(node, plan.Join)
+    return node.right
+
+
+def is_aggregate(part: Expression) -> bool:
+    return isinstance(part, Call) and part.function == "AggregateExpression"
+
+
+def functions_for(lowered: Lowered, node: plan.Aggregate) -> tuple[tuple[Measure | Extreme, ...], str | None]:
+    """The maintained functions; or the name of one that cannot be maintained."""
+    found = []
+    for call in lowered.calls:
+        function = _maintained(call, node)
+        if function is None:
+            return (), call.arguments[0].function  # type: ignore[union-attr]
+        found.append(function)
+    return tuple(found), None
+
+
+def _maintained(call: Call, node: plan.Aggregate) -> Measure | Extreme | None:
+    function = call.arguments[0]
+    assert isinstance(function, Call)
+    condition = call.arguments[1].index if len(call.arguments) > 1 else None  # type: ignore[union-attr]
+    inputs = function.arguments
+    if function.function == "Count":
+        inputs = tuple(part for part in inputs if isinstance(part, Column))
+    if not all(isinstance(part, Column) for part in inputs):
+        return None
+    name = "Max" if _is_single_value(function, condition, node) else function.function
+    if name in _EXTREMES and is_ordered(inputs[0].type):  # type: ignore[arg-type]
+        return Extreme(inputs[0].index, _EXTREMES[name], inputs[0].type, condition)  # type: ignore[union-attr,arg-type]
+    found = accumulator(name, [part.type for part in inputs], dict(function.options))  # type: ignore[misc]
+    if found is None:
+        return None
+    distinct = call.option("isDistinct") == "true"
+    return Measure(found, tuple(part.index for part in inputs), condition, distinct)  # type: ignore[union-attr]
+
+
+def _is_single_value(function: Call, condition: int | None, node: plan.Aggregate) -> bool:
+    """Catalyst splits several distinct aggregates by an Expand, and takes what was one value all along by `first`."""
+    if function.function != "First" or function.option("ignoreNulls") != "true" or condition is None:
+        return False
+    below = node.child.child if isinstance(node.child, plan.Project) else node.child
+    return isinstance(below, plan.Aggregate) and any(isinstance(child, plan.Expand) for child in below.children)
+
+
+def _arguments(call: Call) -> list[Expression]:
+    """What an aggregate call reads: the arguments of its function that vary, and its filter."""
+    function = call.arguments[0]
+    assert isinstance(function, Call)
+    order = [part.arguments[0] for part in function.arguments if _is_order(part)]  # type: ignore[union-attr]
+    varying = [part for part in function.arguments if not isinstance(part, Literal) and not _is_order(part)]
+    return [*varying, *order, *call.arguments[1:]]
+
+
+def _is_order(part: Expression) -> bool:
+    return isinstance(part, Call) and part.function == "SortOrder"
+
+
+def _over(call: Call, places: dict[Expression, Column]) -> Call:
+    """The call with its arguments read from the projection below."""
+    function = call.arguments[0]
+    assert isinstance(function, Call)
+    arguments = tuple(rewrite(part, places.get) for part in function.arguments)
+    return replace(call, arguments=(replace(function, arguments=arguments), *(places[part] for part in call.arguments[1:])))

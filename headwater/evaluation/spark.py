@@ -1,0 +1,145 @@
+"""Evaluation by Spark itself, for whatever has no verified translation: exact by construction, at the price of a Spark query.
+
+Two ways in. `node` runs a node of the optimised plan with its children replaced by given rows. `build` makes a Catalyst expression
+again from one of ours — every part of ours knows the Catalyst expression it came from — with columns bound to given rows.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headwater.algebra.expressions import Call, Column, Expression, Literal
+from headwater.delta import one_batch
+from headwater.errors import EvaluationFailed
+from headwater.schema import arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from headwater.algebra.origin import Handle
+
+    Jvm = Any
+
+
+@dataclass(frozen=True)
+class SparkEvaluator:
+    """Runs pieces of Catalyst plans on rows that the driver holds."""
+
+    spark: SparkSession
+
+    def node(self, origin: Handle, inputs: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """The rows that the node gives when its children give `inputs`."""
+        node = origin.get()
+        children = node.children()
+        leaves = [self._under(children.apply(i).output(), rows) for i, rows in enumerate(inputs)]
+        return self.run(node.withNewChildren(self.seq(leaves)))
+
+    def project(self, expressions: Sequence[Expression], rows: pa.RecordBatch) -> pa.RecordBatch:
+        """One row of the expressions' values for each row."""
+        leaf, attributes = self.leaf(rows)
+        return self.run(self.plans.Project(self._aliases(expressions, attributes), leaf))
+
+    def filter(self, condition: Expression, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows for which the condition is true."""
+        leaf, attributes = self.leaf(rows)
+        return self.run(self.plans.Filter(self.build(condition, attributes), leaf))
+
+    def aggregate(self, keys: int, calls: Sequence[Expression], rows: pa.RecordBatch) -> pa.RecordBatch:
+        """For each group by the first `keys` columns: the key, then the value of every aggregate call."""
+        leaf, attributes = self.leaf(rows)
+        grouping = [attributes.apply(i) for i in range(keys)]
+        outputs = [*grouping, *self._alias_list(calls, attributes)]
+        none = getattr(self._jvm.scala, "None$").__getattr__("MODULE$")
+        return self.run(self.plans.Aggregate(self.seq(grouping), self.seq(outputs), leaf, none))
+
+    def run(self, logical: Jvm) -> pa.RecordBatch:
+        """The answer of a logical plan."""
+        from pyspark.errors import PySparkException
+        from pyspark.sql import DataFrame
+
+        of_rows = getattr(self._jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
+        try:
+            return one_batch(DataFrame(of_rows(self.spark._jsparkSession, logical), self.spark).toArrow())
+        except PySparkException as error:
+            raise EvaluationFailed(failure(error)) from error
+
+    def build(self, expression: Expression, attributes: Jvm) -> Jvm:
+        """The Catalyst expression that `expression` stands for, over the given attributes."""
+        match expression:
+            case Column(index):
+                return attributes.apply(index)
+            case Literal():
+                return expression.origin.get()  # type: ignore[attr-defined]
+            case Call():
+                template = expression.origin.get()  # type: ignore[attr-defined]
+                if not expression.arguments:
+                    return template
+                return template.withNewChildren(self.seq([self.build(part, attributes) for part in expression.arguments]))
+
+    def leaf(self, rows: pa.RecordBatch, schema: StructType | None = None) -> tuple[Jvm, Jvm]:
+        """The rows as a logical plan, and its attributes."""
+        table = pa.Table.from_batches([rows])
+        logical = self.spark.createDataFrame(table, schema)._jdf.queryExecution().analyzed()  # type: ignore[call-overload]
+        return logical, logical.output()
+
+    def type_of(self, expression: Call) -> pa.DataType:
+        """The type that Spark gives an expression."""
+        return arrow_type(json.loads(expression.origin.get().dataType().json()))  # type: ignore[attr-defined]
+
+    def seq(self, items: Sequence[Jvm]) -> Jvm:
+        return self._jvm.PythonUtils.toSeq(list(items))
+
+    @cached_property
+    def _jvm(self) -> Jvm:
+        return self.spark._jvm
+
+    @cached_property
+    def plans(self) -> Jvm:
+        return self._jvm.org.apache.spark.sql.catalyst.plans.logical
+
+    def _under(self, output: Jvm, rows: pa.RecordBatch) -> Jvm:
+        """The rows as a plan whose attributes have the ids of `output`."""
+        described = self._jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.fromAttributes(output)
+        return self.renamed(self.leaf(rows, _schema(described.json()))[0], output)
+
+    def renamed(self, leaf: Jvm, output: Jvm) -> Jvm:
+        """A plan with its columns under the names and ids of `output`."""
+        attributes = leaf.output()
+        aliases = [
+            self._alias(attributes.apply(i), output.apply(i).name(), output.apply(i).exprId()) for i in range(output.size())
+        ]
+        return self.plans.Project(self.seq(aliases), leaf)
+
+    def _aliases(self, expressions: Sequence[Expression], attributes: Jvm) -> Jvm:
+        return self.seq(self._alias_list(expressions, attributes))
+
+    def _alias_list(self, expressions: Sequence[Expression], attributes: Jvm) -> list[Jvm]:
+        fresh = self._jvm.org.apache.spark.sql.catalyst.expressions.NamedExpression.newExprId
+        return [self._alias(self.build(part, attributes), f"c{i}", fresh()) for i, part in enumerate(expressions)]
+
+    def _alias(self, child: Jvm, name: str, identifier: Jvm) -> Jvm:
+        none = getattr(self._jvm.scala, "None$").__getattr__("MODULE$")
+        return self._jvm.org.apache.spark.sql.catalyst.expressions.Alias(
+            child, name, identifier, self.seq([]), none, self.seq([])
+        )
+
+
+def failure(error: Exception) -> str:
+    """What Spark says went wrong, without the stack."""
+    message = getattr(error, "getMessage", lambda: None)() or str(error)
+    return str(message).split("\n\nJVM stacktrace")[0].split("\n\tat ")[0].strip()
+
+
+def _schema(described: str) -> StructType:
+    from pyspark.sql.types import StructField, StructType
+
+    schema = StructType.fromJson(json.loads(described))
+    return StructType([StructField(f"c{i}", field.dataType) for i, field in enumerate(schema.fields)])

@@ -1,0 +1,202 @@
+"""The front end: Spark analyses and optimises a query over empty stand-ins for the tables, and we read what it made of it.
+
+The stand-ins are opaque to Spark (`LogicalRDD`), so that it cannot fold them away, and each column says in its metadata which table
+it belongs to. All this happens in a clone of the user's session, so that nothing of theirs is changed and their functions are known.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from headwater.algebra.origin import Handle
+from headwater.delta import one_batch, without_columns
+from headwater.evaluation.spark import SparkEvaluator
+from headwater.errors import HeadwaterError, InvalidQuery, NonDeterministic, NotSupported, UnknownName
+from headwater.frontend.plans import PlanReader, Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import pyarrow as pa
+
+    from headwater.algebra.plan import Node
+
+_TABLE = "headwater.table"
+# Rules that serve one run over all data, and stand in the way of keeping an answer up to date.
+_EXCLUDED_RULES = (
+    "LimitPushDown",
+    "LimitPushDownThroughWindow",
+    "InferWindowGroupLimit",
+    "DecimalAggregates",
+    "MergeScalarSubqueries",
+)
+_CONFIGURATION = {
+    "spark.sql.optimizer.excludedRules": ",".join(f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in _EXCLUDED_RULES),
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    "spark.sql.optimizer.runtimeFilter.semiJoinReduction.enabled": "false",
+    "spark.sql.maxToStringFields": "100000",
+}
+_NOT_A_FUNCTION_OF_THE_TABLES = re.compile(
+    r'"class":"[\w.$]*\.(Rand|Randn|RandStr|Uniform|Uuid|Shuffle|MonotonicallyIncreasingID|SparkPartitionID|InputFileName'
+    r"|InputFileBlockStart|InputFileBlockLength|CurrentDate|CurrentTimestamp|Now|LocalTimestamp|CurrentTime|CurrentBatchTimestamp"
+    r'|CurDateExpressionBuilder|AesEncrypt|Sample)"'
+)
+_UNKNOWN = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "UNRESOLVED_FIELD", "UNRESOLVED_MAP_KEY")
+_LATER = ("UNION_NOT_SUPPORTED_IN_RECURSIVE_CTE",)
+
+
+@dataclass(frozen=True)
+class Query:
+    """What Spark made of a query: the columns of its answer, and its plan in our algebra or the reason why there is none."""
+
+    text: str | None
+    schema: StructType
+    analysed: Any
+    sources: frozenset[str]
+    root: Node | None
+    unreadable: str | None = None
+
+
+class Analyser:
+    """Turns SQL text and DataFrames into queries, with tables and views known by their schemas."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def sql(self, text: str, relations: Mapping[str, StructType]) -> Query:
+        """Analyses SQL over the relations, given by name."""
+        try:
+            session = self.clone()
+            for name in self.mentioned(text, relations):
+                self.stand_in(session, name, relations[name]).createOrReplaceTempView(quote(name))
+            return self._read(text, session.sql(text))
+        except PySparkException as error:
+            raise translated(error) from error
+
+    def mentioned(self, text: str, names: Iterable[str]) -> list[str]:
+        """Those of the names that the query may refer to as relations."""
+        parsed = self._spark._jsparkSession.sessionState().sqlParser().parsePlan(text).toJSON().lower()
+        return [name for name in names if json.dumps(f"[{name.lower()}]", ensure_ascii=False) in parsed]
+
+    def frame(self, frame: DataFrame) -> Query:
+        """Analyses a DataFrame that was built on stand-ins."""
+        try:
+            session = self.clone()
+            return self._read(None, self.dataset(session, frame._jdf.queryExecution().analyzed()))
+        except PySparkException as error:
+            raise translated(error) from error
+
+    def stand_in(self, session: SparkSession, name: str, schema: StructType, rows: DataFrame | None = None) -> DataFrame:
+        """A relation that Spark takes for `name`: empty, or with the given rows."""
+        marked = StructType([StructField(f.name, f.dataType, True, {_TABLE: name}) for f in schema.fields])  # noqa: FBT003
+        jvm = session._jvm
+        described = jvm.org.apache.spark.sql.types.DataType.fromJson(marked.json())
+        contents = self._nothing if rows is None else rows._jdf.queryExecution().toRdd()
+        return DataFrame(session._jsparkSession.internalCreateDataFrame(contents, described, False), session)  # noqa: FBT003
+
+    @cached_property
+    def _nothing(self) -> Any:  # noqa: ANN401  (a JVM object)
+        return self._spark.createDataFrame([], "x INT")._jdf.queryExecution().toRdd()
+
+    def clone(self) -> SparkSession:
+        session = SparkSession(self._spark.sparkContext, self._spark._jsparkSession.cloneSession())
+        session._jsparkSession.sessionState().catalog().clearTempTables()
+        for name, value in _CONFIGURATION.items():
+            session.conf.set(name, value)
+        return session
+
+    def dataset(self, session: SparkSession, logical: Any) -> DataFrame:  # noqa: ANN401  (a JVM object)
+        """A logical plan as a DataFrame of the session."""
+        of_rows = getattr(session._jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
+        return DataFrame(of_rows(session._jsparkSession, logical), session)
+
+    def with_rows(self, logical: Any, frames: Mapping[str, DataFrame]) -> Any:  # noqa: ANN401  (JVM objects)
+        """The plan with every stand-in replaced by the rows it stands for."""
+        children = logical.children()
+        if children.size():
+            changed = [self.with_rows(children.apply(i), frames) for i in range(children.size())]
+            return logical.withNewChildren(self._spark._jvm.PythonUtils.toSeq(changed))
+        name = _table_of(logical)
+        if name is None:
+            return logical
+        return SparkEvaluator(self._spark).renamed(frames[name]._jdf.queryExecution().analyzed(), logical.output())
+
+    def _constant(self, origin: Handle) -> pa.RecordBatch:
+        """The rows of a leaf that never changes."""
+        leaf = origin.get()
+        return without_columns(1) if leaf.nodeName() == "OneRowRelation" else one_batch(self.dataset(self._spark, leaf).toArrow())
+
+    def _read(self, text: str | None, frame: DataFrame) -> Query:
+        execution = frame._jdf.queryExecution()
+        _require_deterministic(execution.analyzed())
+        optimised = execution.optimizedPlan()
+        sources, subplans = _leaves(optimised)
+        reader = PlanReader(sources, self._constant, subplans)
+        reads = frozenset(_leaves(execution.analyzed())[0].values())
+        schema = frame.schema
+        try:
+            root = reader.read(json.loads(optimised.toJSON()), Handle(optimised)).node
+        except Unreadable as reason:
+            return Query(text, schema, execution.analyzed(), reads, None, str(reason))
+        return Query(text, schema, execution.analyzed(), reads, root)
+
+
+def quote(name: str) -> str:
+    """An identifier as Spark's parser takes it literally."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def translated(error: PySparkException) -> HeadwaterError:
+    """Spark's complaint about a query as ours."""
+    condition = error.getCondition() or ""
+    message = (error.getMessage() or str(error)).split("\n\nJVM stacktrace")[0].strip()
+    if condition.startswith(_LATER):
+        return NotSupported(f"recursive queries cannot be live views yet. Spark says: {message}")
+    if condition.startswith(_UNKNOWN):
+        return UnknownName(message)
+    return InvalidQuery(message)
+
+
+def _require_deterministic(analysed: Any) -> None:  # noqa: ANN401  (a JVM object)
+    described = analysed.toJSON()
+    found = _NOT_A_FUNCTION_OF_THE_TABLES.search(described)
+    if found:
+        raise NonDeterministic(
+            f"{found[1]} gives another answer each time, so no view over it can be kept exact; put its value into a column of a table"
+        )
+    if '"udfDeterministic":false' in described:
+        raise NonDeterministic("the query calls a function that is marked non-deterministic; no view over it can be kept exact")
+
+
+def _leaves(logical: Any) -> tuple[dict[int, str], dict[int, Handle]]:  # noqa: ANN401  (a JVM object)
+    """Which column ids belong to which table, in the plan and its subqueries; and the subqueries by the id of their column."""
+    sources = {}
+    subplans = {}
+    inner = logical.subqueriesAll()
+    plans = [logical] + [inner.apply(i) for i in range(inner.size())]
+    for plan in plans:
+        leaves = plan.collectLeaves()
+        for i in range(leaves.size()):
+            name = _table_of(leaves.apply(i))
+            if name is not None:
+                sources[int(leaves.apply(i).output().apply(0).exprId().id())] = name
+    for plan in plans[1:]:
+        subplans[int(plan.output().apply(0).exprId().id())] = Handle(plan)
+    return sources, subplans
+
+
+def _table_of(leaf: Any) -> str | None:  # noqa: ANN401  (a JVM object)
+    """The table or view that a leaf stands in for."""
+    output = leaf.output()
+    if not output.size():
+        return None
+    found: str | None = json.loads(output.apply(0).metadata().json()).get(_TABLE)
+    return found

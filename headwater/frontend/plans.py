@@ -1,0 +1,346 @@
+"""Reads the JSON of an optimised Catalyst plan into the algebra.
+
+Catalyst names columns by ids that are unique in a session; here they become positions in the rows of the child. A node that has
+no reader of its own becomes `Opaque`: Spark evaluates it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from headwater.algebra import plan
+from headwater.algebra.expressions import Call, Column, Expression
+from headwater.errors import NotSupported
+from headwater.frontend.expressions import class_name, read_expression
+from headwater.schema import arrow_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+
+    from headwater.algebra.origin import Handle
+    from headwater.frontend.expressions import Json
+
+_JOINS = {"Inner": "inner", "Cross": "inner", "LeftOuter": "left", "RightOuter": "right", "FullOuter": "full"}
+_JOINS |= {"LeftSemi": "semi", "LeftAnti": "anti", "ExistenceJoin": "existence"}
+_SAME_ROWS = {"SubqueryAlias", "RebalancePartitions", "Repartition", "RepartitionByExpression", "ResolvedHint", "LocalLimit"}
+_CONSTANT = {"LocalRelation", "OneRowRelation", "Range"}
+_BY_ROW = {"BatchEvalPython", "ArrowEvalPython"}
+
+
+class Unreadable(Exception):  # noqa: N818  (says what the plan is, not that somebody erred)
+    """The plan has a part that the algebra has no words for; Spark must answer the whole query."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A node of the algebra and the Catalyst ids of its columns."""
+
+    node: plan.Node
+    ids: tuple[int, ...]
+
+    def column(self, attribute: Json) -> Column:
+        position = self.ids.index(attribute["exprId"]["id"])
+        return Column(position, self.node.types[position])
+
+
+@dataclass(frozen=True)
+class PlanReader:
+    """Reads one plan; `sources` tells which leaf ids belong to which table, `constant` fetches the rows of a constant leaf."""
+
+    sources: dict[int, str]
+    constant: Callable[[Handle], pa.RecordBatch]
+    subplans: dict[int, Handle]
+    types: dict[int, pa.DataType] = field(default_factory=dict)
+
+    def read(self, nodes: list[Json], origin: Handle) -> Relation:
+        for attribute in _attributes(nodes):
+            self.types.setdefault(attribute["exprId"]["id"], arrow_type(attribute["dataType"]))
+        relation, rest = self._read(nodes, 0, origin)
+        if rest != len(nodes):
+            raise ValueError(f"{len(nodes) - rest} nodes left over")
+        return relation
+
+    def _read(self, nodes: list[Json], at: int, origin: Handle) -> tuple[Relation, int]:
+        node = nodes[at]
+        at += 1
+        children = []
+        for ordinal in range(node["num-children"]):
+            child, at = self._read(nodes, at, origin.child(ordinal))
+            children.append(child)
+        return _NodeReader(self, node, tuple(children), origin).read(), at
+
+
+@dataclass(frozen=True)
+class _NodeReader:
+    plan: PlanReader
+    json: Json
+    children: tuple[Relation, ...]
+    origin: Handle
+
+    def read(self) -> Relation:
+        name = class_name(self.json)
+        if name in _SAME_ROWS:
+            return self.children[0]
+        if name in _CONSTANT:
+            return self._constant()
+        reader = getattr(self, f"_read_{name.lower()}", None)
+        if reader is None:
+            return self._opaque(name)
+        relation: Relation = reader()
+        return relation
+
+    # -- leaves
+
+    def _read_logicalrdd(self) -> Relation:
+        ids = tuple(attribute[0]["exprId"]["id"] for attribute in self.json["output"])
+        if ids[0] not in self.plan.sources:
+            raise NotSupported("the query reads data that is not a Headwater table; create a table for it with create_table")
+        return Relation(plan.Scan(types=self._types(ids), source=self.plan.sources[ids[0]], origin=self.origin), ids)
+
+    def _constant(self) -> Relation:
+        rows = self.plan.constant(self.origin)
+        ids = tuple(attribute for attribute, _ in self._output)
+        return Relation(plan.Values(types=tuple(rows.schema.types), rows=rows, origin=self.origin), ids)
+
+    # -- linear nodes
+
+    def _read_project(self) -> Relation:
+        child, expressions = self._expressions("projectList", self.children[0])
+        ids = self._named_ids("projectList")
+        node = plan.Project(types=self._types(ids), child=child.node, expressions=expressions, origin=self.origin)
+        return Relation(node, ids)
+
+    def _read_filter(self) -> Relation:
+        visible = self.children[0]
+        child, condition = self._expression(self.json["condition"], visible, self.origin.then("condition"))
+        filtered = plan.Filter(types=child.node.types, child=child.node, condition=condition, origin=self.origin)
+        return Relation(_first_columns(filtered, len(visible.ids)), visible.ids)
+
+    def _read_expand(self) -> Relation:
+        child = self.children[0]
+        ids = tuple(attribute[0]["exprId"]["id"] for attribute in self.json["output"])
+        projections = []
+        for i, projection in enumerate(self.json["projections"]):
+            origins = [self.origin.then("projections", i, j) for j in range(len(projection))]
+            projections.append(tuple(read_expression(e, child.column, None, o) for e, o in zip(projection, origins, strict=True)))
+        node = plan.Expand(types=self._types(ids), child=child.node, projections=tuple(projections), origin=self.origin)
+        return Relation(node, ids)
+
+    def _read_generate(self) -> Relation:
+        child = self.children[0]
+        generator = read_expression(self.json["generator"], child.column, None, self.origin.then("generator"))
+        ids = tuple(attribute for attribute, _ in self._output)
+        made = {attribute[0]["exprId"]["id"] for attribute in self.json["generatorOutput"]}
+        kept = tuple(child.ids.index(attribute) for attribute in ids[: len(ids) - len(made)])
+        assert isinstance(generator, Call)
+        node = plan.Generate(
+            types=self._types(ids), child=child.node, generator=generator, kept=kept, outer=self.json["outer"], origin=self.origin
+        )
+        return Relation(node, ids)
+
+    def _read_union(self) -> Relation:
+        ids = tuple(attribute for attribute, _ in self._output)
+        inputs = tuple(child.node for child in self.children)
+        return Relation(plan.Union(types=self._types(ids), inputs=inputs, origin=self.origin), ids)
+
+    # -- nodes with state
+
+    def _read_join(self) -> Relation:
+        left, right = self.children
+        kind = _JOINS[class_name({"class": self.json["joinType"].get("object") or self.json["joinType"]["product-class"]})]
+        both = Relation(plan.Node(types=left.node.types + right.node.types), left.ids + right.ids)
+        condition = None
+        if self.json["condition"] is not None:
+            condition = read_expression(self.json["condition"], both.column, self._refuse, self.origin.then("condition", "get"))
+        ids = both.ids
+        if kind in ("semi", "anti"):
+            ids = left.ids
+        elif kind == "existence":
+            ids = (*left.ids, self.json["joinType"]["exists"][0]["exprId"]["id"])
+        node = plan.Join(
+            types=self._types(ids), left=left.node, right=right.node, kind=kind, condition=condition, origin=self.origin
+        )
+        return Relation(node, ids)
+
+    def _read_aggregate(self) -> Relation:
+        visible = self.children[0]
+        child, keys = self._expressions("groupingExpressions", visible)
+        child, outputs = self._expressions("aggregateExpressions", child)
+        ids = self._named_ids("aggregateExpressions")
+        node = plan.Aggregate(types=self._types(ids), child=child.node, keys=keys, outputs=outputs, origin=self.origin)
+        return Relation(node, ids)
+
+    def _read_window(self) -> Relation:
+        child = self.children[0]
+        functions = self._plain_expressions("windowExpressions")
+        ids = child.ids + self._named_ids("windowExpressions")
+        node = plan.Window(
+            types=self._types(ids),
+            child=child.node,
+            functions=functions,
+            partition=self._plain_expressions("partitionSpec"),
+            order=self._order("orderSpec"),
+            origin=self.origin,
+        )
+        return Relation(node, ids)
+
+    def _read_sort(self) -> Relation:
+        child = self.children[0]
+        return Relation(plan.Sort(types=child.node.types, child=child.node, order=self._order("order")), child.ids)
+
+    def _read_globallimit(self) -> Relation:
+        return self._limit(count=int(self.json["limitExpr"][0]["value"]), offset=0)
+
+    def _read_offset(self) -> Relation:
+        return self._limit(count=None, offset=int(self.json["offsetExpr"][0]["value"]))
+
+    def _limit(self, count: int | None, offset: int) -> Relation:
+        child = self.children[0]
+        return Relation(limited(child.node, count, offset), child.ids)
+
+    def _opaque(self, name: str) -> Relation:
+        ids = tuple(attribute for attribute, _ in self._output)
+        if name == "UnionLoop":
+            raise NotSupported("recursive queries cannot be live views yet")
+        if not self.children:
+            raise NotSupported(f"the query reads {name}, which is not a Headwater table; create a table for it with create_table")
+        if "ScalarSubquery" in json.dumps({key: value for key, value in self.json.items() if key != "num-children"}):
+            raise Unreadable(f"a scalar subquery inside {name}")
+        meaning = f"{json.dumps(self._meaning(), sort_keys=True)}#{id(self.origin.root)}"
+        node = plan.Opaque(
+            types=self._types(ids),
+            name=name,
+            inputs=tuple(child.node for child in self.children),
+            meaning=meaning,
+            by_row=name in _BY_ROW,
+            origin=self.origin,
+        )
+        return Relation(node, ids)
+
+    def _meaning(self) -> Json:
+        return {key: value for key, value in self.json.items() if key not in ("num-children", "child")}
+
+    # -- parts
+
+    @cached_property
+    def _output(self) -> list[tuple[int, pa.DataType]]:
+        """Ids and types of the columns that the node gives, asked of Spark."""
+        attributes = self.origin.get().output()
+        found = []
+        for i in range(attributes.size()):
+            attribute = attributes.apply(i)
+            described = arrow_type(json.loads(attribute.dataType().json()))
+            found.append((int(attribute.exprId().id()), described))
+            self.plan.types.setdefault(found[-1][0], described)
+        return found
+
+    def _types(self, ids: tuple[int, ...]) -> plan.Types:
+        if any(attribute not in self.plan.types for attribute in ids):
+            _ = self._output
+        return tuple(self.plan.types[attribute] for attribute in ids)
+
+    def _named_ids(self, name: str) -> tuple[int, ...]:
+        return tuple(expression[0]["exprId"]["id"] for expression in self.json[name])
+
+    def _plain_expressions(self, name: str) -> tuple[Expression, ...]:
+        """Expressions in which no subquery may stand."""
+        child = self.children[0]
+        return tuple(
+            read_expression(expression, child.column, self._refuse, self.origin.then(name, i))
+            for i, expression in enumerate(self.json[name])
+        )
+
+    def _expressions(self, name: str, child: Relation) -> tuple[Relation, tuple[Expression, ...]]:
+        expressions = []
+        for i, described in enumerate(self.json[name]):
+            child, expression = self._expression(described, child, self.origin.then(name, i))
+            expressions.append(expression)
+        return child, tuple(expressions)
+
+    def _expression(self, described: list[Json], child: Relation, origin: Handle) -> tuple[Relation, Expression]:
+        """Reads an expression; each scalar subquery in it becomes one more column of the child, joined to every row."""
+        widened = child
+
+        def subquery(node: Json) -> Expression:
+            nonlocal widened
+            value = self._subquery(node)
+            left = widened.node
+            types = left.types + value.types
+            joined = plan.Join(types=types, left=left, right=value, kind="inner", condition=None)
+            widened = Relation(joined, (*widened.ids, -1 - len(widened.ids)))
+            return Column(len(types) - 1, types[-1])
+
+        expression = read_expression(described, child.column, subquery, origin)
+        return widened, expression
+
+    def _subquery(self, node: Json) -> plan.Node:
+        root = self.plan.subplans[_output_id(node["plan"])]
+        value = self.plan.read(node["plan"], root).node
+        return plan.Scalar(types=value.types, child=_without_order(value))
+
+    def _refuse(self, _node: Json) -> Expression:
+        raise Unreadable(f"a scalar subquery inside {class_name(self.json)}")
+
+    def _order(self, name: str) -> tuple[plan.SortKey, ...]:
+        return tuple(sort_key(expression) for expression in self._plain_expressions(name))
+
+
+def sort_key(order: Expression) -> plan.SortKey:
+    """Catalyst's `SortOrder` as a sort key."""
+    assert isinstance(order, Call)
+    descending = "Descending" in (order.option("direction") or "")
+    return plan.SortKey(order.arguments[0], descending, "NullsFirst" in (order.option("nullOrdering") or ""))
+
+
+def limited(node: plan.Node, count: int | None, offset: int) -> plan.Node:
+    """The first rows of a node in the order it is in; a projection above the order is done after the limit.
+
+    >>> limited(Project(Sort(x)), 3, 0)   gives   Project(Limit(x, 3))   # doctest: +SKIP
+    """
+    if isinstance(node, plan.Project):
+        return replace(node, child=limited(node.child, count, offset))
+    if isinstance(node, plan.Limit) and node.offset and not offset and node.count is None:
+        return replace(node, count=count)
+    order = node.order if isinstance(node, plan.Sort) else ()
+    child = node.child if isinstance(node, plan.Sort) else node
+    return plan.Limit(types=child.types, child=child, order=order, count=count, offset=offset)
+
+
+def _without_order(node: plan.Node) -> plan.Node:
+    return node.child if isinstance(node, plan.Sort) else node
+
+
+def _first_columns(node: plan.Node, count: int) -> plan.Node:
+    if count == len(node.types):
+        return node
+    expressions = tuple(Column(i, node.types[i]) for i in range(count))
+    return plan.Project(types=node.types[:count], child=node, expressions=expressions)
+
+
+def _attributes(value: Any) -> Iterator[Json]:  # noqa: ANN401  (JSON)
+    """Every attribute anywhere in the JSON, subqueries included."""
+    if isinstance(value, dict):
+        if value.get("class", "").endswith(".AttributeReference"):
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for part in value:
+            if isinstance(part, dict | list):
+                yield from _attributes(part)
+
+
+def _output_id(nodes: list[Json]) -> int:
+    """The id of the single column that a scalar subquery's plan gives."""
+    node = nodes[0]
+    for name in ("projectList", "aggregateExpressions"):
+        if name in node:
+            found: int = node[name][0][0]["exprId"]["id"]
+            return found
+    if "output" in node:
+        return int(node["output"][0][0]["exprId"]["id"])
+    return _output_id(nodes[1:])

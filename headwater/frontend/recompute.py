@@ -1,0 +1,58 @@
+"""A whole query answered by Spark, over the rows that tables and views have now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+
+from headwater.delta import one_batch
+from headwater.errors import EvaluationFailed
+from headwater.evaluation.spark import failure
+from headwater.frontend.catalyst import Analyser, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from headwater.frontend.catalyst import Query
+
+
+@dataclass(frozen=True)
+class Recompute:
+    """Runs queries from scratch."""
+
+    spark: SparkSession
+    analyser: Analyser
+
+    def __call__(
+        self, query: Query, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch]
+    ) -> pa.RecordBatch:
+        try:
+            if query.text is not None:
+                return one_batch(self.answer(query.text, schemas, contents)[1])
+            frames = {name: self.frame(schemas[name], rows) for name, rows in contents.items()}
+            logical = self.analyser.with_rows(query.analysed, frames)
+            return one_batch(self.analyser.dataset(self.spark, logical).toArrow())
+        except PySparkException as error:
+            raise EvaluationFailed(failure(error)) from error
+
+    def answer(
+        self, text: str, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch]
+    ) -> tuple[StructType, pa.Table]:
+        """The answer of SQL over the given rows, and its columns."""
+        session = self.analyser.clone()
+        for name, rows in contents.items():
+            frame = self.frame(schemas[name], rows)
+            self.analyser.dataset(session, frame._jdf.queryExecution().analyzed()).createOrReplaceTempView(quote(name))
+        found = session.sql(text)
+        return found.schema, found.toArrow()
+
+    def frame(self, schema: StructType, rows: pa.RecordBatch) -> DataFrame:
+        """Rows of the engine as a DataFrame under the users' names."""
+        table: Any = pa.Table.from_batches([rows]).rename_columns(schema.names)
+        return self.spark.createDataFrame(table, schema)

@@ -1,0 +1,88 @@
+"""What a session is made of once Spark runs: analyser, engines, compiler, definitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
+
+from headwater.answers import Answer, table_of
+from headwater.compiler.compiler import Compiler
+from headwater.compiler.linear import Engines
+from headwater.delta import one_batch
+from headwater.definitions import Definitions, source_step
+from headwater.errors import EvaluationFailed, InvalidSchema, NotSupported
+from headwater.evaluation.duckdb_sql import connection
+from headwater.evaluation.spark import SparkEvaluator, failure
+from headwater.frontend.catalyst import Analyser, Query
+from headwater.frontend.recompute import Recompute
+from headwater.schema import arrow_of, arrow_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from headwater.runtime.catalog import Entry, Snapshot
+    from headwater.session import Session
+
+
+class Machinery:
+    """Everything that needs Spark."""
+
+    def __init__(self, spark: SparkSession, now: Callable[[], Snapshot]) -> None:
+        self._spark = spark
+        self.time_zone: str = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+        self.analyser = Analyser(spark)
+        self._recompute = Recompute(spark, self.analyser)
+        engines = Engines(connection(self.time_zone), SparkEvaluator(spark))
+        self.compiler = Compiler(engines, lambda name: source_step(now(), name))
+        self.definitions = Definitions(self.compiler, self._recompute)
+
+    def schema(self, described: str | StructType) -> StructType:
+        """A table's columns, from DDL text or as Spark states them."""
+        try:
+            struct = StructType.fromDDL(described) if isinstance(described, str) else described
+        except PySparkException as error:
+            raise InvalidSchema(f"{described!r} is not a list of columns and types: {failure(error)}") from error
+        if not isinstance(struct, StructType) or not struct.fields:
+            raise InvalidSchema("a table has at least one column: name and type, as in 'id BIGINT, name STRING'")
+        seen: set[str] = set()
+        for field in struct.fields:
+            if field.name.lower() in seen:
+                raise InvalidSchema(f"the column {field.name!r} comes twice; names differ by more than case")
+            seen.add(field.name.lower())
+            try:
+                arrow_of(field.dataType)
+            except PySparkException as error:
+                raise InvalidSchema(f"column {field.name!r}: {failure(error)}") from error
+        return struct
+
+    def arrow_schema(self, schema: StructType) -> pa.Schema:
+        return arrow_schema(schema)
+
+    def analyse(self, query: str | DataFrame, now: Snapshot) -> Query:
+        """What Spark makes of a query over the tables and views there are."""
+        if isinstance(query, str):
+            return self.analyser.sql(query, {entry.name: entry.schema for entry in now.entries.values()})
+        if not hasattr(query, "_jdf"):
+            raise NotSupported(f"a view is made of SQL text or of a DataFrame of the same Spark session, not of {type(query).__name__}")
+        return self.analyser.frame(query)
+
+    def frame(self, entry: Entry, rows: pa.Table) -> DataFrame:
+        """Rows as a DataFrame that is known to stand for a table or view."""
+        frame = self._spark.createDataFrame(rows, entry.schema)  # type: ignore[call-overload]
+        return self.analyser.stand_in(self._spark, entry.name, entry.schema, frame)
+
+    def once(self, session: Session, text: str, now: Snapshot) -> Answer:
+        """The answer of a query that gives another one each time, from Spark."""
+        entries = {entry.name: entry for entry in now.entries.values()}
+        read = self.analyser.mentioned(text, entries)
+        contents = {name: one_batch(table_of(now.contents(entries[name]), entries[name].arrow)) for name in read}
+        try:
+            schema, rows = self._recompute.answer(text, {name: entries[name].schema for name in read}, contents)
+        except PySparkException as error:
+            raise EvaluationFailed(failure(error)) from error
+        return Answer(session, schema, rows)

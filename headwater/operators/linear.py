@@ -1,0 +1,58 @@
+"""Linear steps: filter, project, explode — and union, which is linear in all its inputs.
+
+    Δf(R) = f(ΔR)          Δ(R ⊎ S) = ΔR ⊎ ΔS
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headwater.delta import Delta
+from headwater.evaluation.stages import typed
+from headwater.operators.operator import Input, Operator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headwater.algebra.plan import Types
+    from headwater.evaluation.stages import Stage
+    from headwater.operators.operator import Key, State
+
+
+@dataclass(frozen=True)
+class Linear(Operator):
+    """Fused row functions."""
+
+    types: Types
+    stage: Stage
+    maintenance = "linear"
+    rule = "Δf(R) = f(ΔR)"
+
+    @property
+    def monoid(self) -> str:
+        return "none"
+
+    def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
+        return state, self.stage.run(inputs[0].delta)
+
+
+@dataclass(frozen=True)
+class Union(Operator):
+    """All rows of all inputs."""
+
+    types: Types
+    count: int
+    maintenance = "linear"
+    rule = "Δ(R ⊎ S) = ΔR ⊎ ΔS"
+
+    @property
+    def monoid(self) -> str:
+        return "none"
+
+    def arranged_by(self) -> tuple[Key | None, ...]:
+        return (None,) * self.count
+
+    def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
+        parts = [Delta(typed(i.delta.rows.columns, self.types, len(i.delta)), i.delta.weights) for i in inputs if len(i.delta)]
+        return state, Delta.concat(parts) if parts else self.nothing()

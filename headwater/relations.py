@@ -1,0 +1,133 @@
+"""Tables and views as users hold them: thin handles on a session, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.answers import Answer, change_table, table_of
+from headwater.errors import UnknownName
+from headwater.explanation import explained, maintenance, statistics
+from headwater.runtime.catalog import TableEntry, ViewEntry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from headwater.session import Session
+
+
+class Relation(Answer):
+    """A table or view: its present answer."""
+
+    def __init__(self, session: Session, name: str) -> None:
+        self._session = session
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._entry.name
+
+    @property
+    def schema(self) -> StructType:
+        return self._entry.schema
+
+    def arrow(self) -> pa.Table:
+        """The rows now, as an Arrow table."""
+        now = self._session.snapshot
+        entry = now.entries.get(self._name)
+        if entry is None:
+            raise UnknownName(f"there is no table or view {self._name!r} any more")
+        order = entry.order if isinstance(entry, ViewEntry) else ()
+        return table_of(now.contents(entry), entry.arrow, order)
+
+    def dataframe(self) -> Any:  # noqa: ANN401  (Spark is imported late)
+        """The rows as a Spark DataFrame, on which another view may be built."""
+        return self._session.dataframe(self._name)
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        now = self._session.snapshot
+        return int(now.contents(self._entry).weights.sum())
+
+    def __bool__(self) -> bool:
+        """A table or view is there, whether it has rows or not."""
+        return True
+
+    @property
+    def _entry(self) -> TableEntry | ViewEntry:
+        entry = self._session.snapshot.entries.get(self._name)
+        if entry is None:
+            raise UnknownName(f"there is no table or view {self._name!r} any more")
+        return entry
+
+
+class Table(Relation):
+    """A table of the session."""
+
+    @property
+    def key(self) -> tuple[str, ...] | None:
+        """The names of the columns that identify a row."""
+        entry = self._entry
+        assert isinstance(entry, TableEntry)
+        return None if entry.key is None else tuple(entry.arrow.names[i] for i in entry.key)
+
+    def insert(self, rows: object) -> int:
+        return self._session.insert(self._name, rows)
+
+    def delete(self, rows: object) -> int:
+        return self._session.delete(self._name, rows)
+
+    def upsert(self, rows: object) -> int:
+        return self._session.upsert(self._name, rows)
+
+    def drop(self) -> None:
+        self._session.drop_table(self._name)
+
+    def __repr__(self) -> str:
+        return f"Table({self._name!r})"
+
+
+class View(Relation):
+    """A live view of the session."""
+
+    def changes(self, since: int = 0) -> Iterator[tuple[int, pa.Table]]:
+        """What changed after an epoch: its number and the rows, with a `_weight` of +1 for each that came, −1 for each that went."""
+        names = self._view.arrow
+        for epoch, delta in self._session.epochs.changes(self._name, since):
+            yield epoch, change_table(delta, names)
+
+    def subscribe(self, callback: Callable[[int, pa.Table], None]) -> Callable[[], None]:
+        """Calls `callback(epoch, changes)` after each commit that changes the view; the function returned ends that."""
+        names = self._view.arrow
+        return self._session.epochs.subscribe(self._name, lambda epoch, delta: callback(epoch, change_table(delta, names)))
+
+    def explain(self, format: str = "text") -> str:  # noqa: A002  (the public name)
+        """How the view is maintained, as text, JSON or a Mermaid diagram."""
+        return explained(self._session.snapshot, self._view, self._session.epochs.work, format)
+
+    def stats(self) -> dict[str, Any]:
+        """Figures: maintenance class, rows, state, the last epoch's work."""
+        return statistics(self._session.snapshot, self._view, self._session.epochs.work)
+
+    def drop(self) -> None:
+        self._session.drop_view(self._name)
+
+    @property
+    def refresh(self) -> str:
+        return self._view.refresh
+
+    @property
+    def maintenance(self) -> str:
+        """The costliest class of its operators: linear, stateful, touched groups or recomputed."""
+        return maintenance(self._view)
+
+    @property
+    def _view(self) -> ViewEntry:
+        entry = self._entry
+        assert isinstance(entry, ViewEntry)
+        return entry
+
+    def __repr__(self) -> str:
+        return f"View({self._name!r})"

@@ -1,0 +1,1 @@
+"""Runs epochs and commits them."""

@@ -1,0 +1,331 @@
+"""The session: what a person touches. Tables, transactions, live views, SQL."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headwater.answers import Answer, table_of
+from headwater.errors import (
+    DependentViews,
+    HeadwaterError,
+    InvalidName,
+    InvalidSchema,
+    NameTaken,
+    NonDeterministic,
+    NotSupported,
+    SessionClosed,
+    UnknownName,
+    ViewCycle,
+)
+from headwater.relations import Table, View
+from headwater.rows import batch_of
+from headwater.runtime.catalog import TableEntry, ViewEntry
+from headwater.runtime.epochs import Epochs
+from headwater.runtime.transactions import Staging
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from headwater.definitions import Definition
+    from headwater.machinery import Machinery
+    from headwater.runtime.catalog import Snapshot
+
+REFRESH = ("auto", "incremental", "full")
+
+
+def connect(*, spark: SparkSession | None = None) -> Session:
+    """A session with tables and views of its own, in memory; on local Spark, started when first needed, or on the one given."""
+    return Session(spark)
+
+
+class Session:
+    """Tables that change and views that stay exact."""
+
+    def __init__(self, spark: SparkSession | None = None) -> None:
+        self._given = spark
+        self._closed = False
+        self.epochs = Epochs()
+
+    # -- where we are
+
+    @property
+    def epoch(self) -> int:
+        """The number of the last commit."""
+        return self.epochs.now.epoch
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """Everything at the last commit, as one immutable value."""
+        self._require_open()
+        return self.epochs.now
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The Spark session; starts a local one if none was given."""
+        self._require_open()
+        return self._given if self._given is not None else _local_spark()
+
+    @cached_property
+    def _machinery(self) -> Machinery:
+        from headwater.machinery import Machinery
+
+        return Machinery(self.spark, lambda: self.epochs.now)
+
+    # -- tables
+
+    def create_table(self, name: str, schema: str | StructType, *, key: str | Sequence[str] | None = None) -> Table:
+        """A new, empty table; `schema` as in CREATE TABLE, `key` the column or columns that identify a row."""
+        with self.epochs.lock:
+            self._require_free(name)
+            struct = self._machinery.schema(schema)
+            definition = self._machinery.definitions.table(self.snapshot, name, struct, _key(struct, key))
+            self._redefine(definition)
+            return Table(self, name.lower())
+
+    def table(self, name: str) -> Table:
+        self._table(name)
+        return Table(self, name.lower())
+
+    def tables(self) -> Mapping[str, Table]:
+        return MappingProxyType({entry.name: Table(self, key) for key, entry in self.snapshot.tables.items()})
+
+    def drop_table(self, name: str) -> None:
+        with self.epochs.lock:
+            self._table(name)
+            self._drop(name)
+
+    # -- views
+
+    def create_view(self, name: str, query: str | DataFrame, *, refresh: str = "auto", replace: bool = False) -> View:
+        """A live view of a query, SQL or a DataFrame built on `dataframe(…)`.
+
+        `refresh` is auto (incremental where there is a rule, else recomputed and compared), incremental (refused if a part would be
+        recomputed) or full. With `replace`, a view of that name gets the new query in one epoch.
+        """
+        if refresh not in REFRESH:
+            raise NotSupported(f"refresh is one of {', '.join(REFRESH)}, not {refresh!r}")
+        with self.epochs.lock:
+            if not (replace and name.lower() in self.snapshot.views):
+                self._require_free(name)
+            analysed = self._machinery.analyse(query, self.snapshot)
+            self._require_no_cycle(name, analysed.sources)
+            self._redefine(self._machinery.definitions.view(self.snapshot, name, analysed, refresh))
+            return View(self, name.lower())
+
+    def view(self, name: str) -> View:
+        self._view(name)
+        return View(self, name.lower())
+
+    def views(self) -> Mapping[str, View]:
+        return MappingProxyType({entry.name: View(self, key) for key, entry in self.snapshot.views.items()})
+
+    def drop_view(self, name: str) -> None:
+        with self.epochs.lock:
+            self._view(name)
+            self._drop(name)
+
+    def dataframe(self, name: str) -> DataFrame:
+        """A Spark DataFrame of a table's or view's rows now, on which a view can be built."""
+        now = self.snapshot
+        entry = now.entries.get(name.lower())
+        if entry is None:
+            raise self._unknown(name)
+        order = entry.order if isinstance(entry, ViewEntry) else ()
+        return self._machinery.frame(entry, table_of(now.contents(entry), entry.arrow, order))
+
+    # -- changes
+
+    def insert(self, table: str, rows: object) -> int:
+        """Adds rows, as one epoch; gives its number."""
+        with self.transaction() as transaction:
+            transaction.insert(table, rows)
+        return self.epoch
+
+    def delete(self, table: str, rows: object) -> int:
+        """Removes rows, each of which must be there, as one epoch."""
+        with self.transaction() as transaction:
+            transaction.delete(table, rows)
+        return self.epoch
+
+    def upsert(self, table: str, rows: object) -> int:
+        """Adds rows in place of those with the same key, as one epoch."""
+        with self.transaction() as transaction:
+            transaction.upsert(table, rows)
+        return self.epoch
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Changes of any tables that become one epoch at the end of the block, or nothing if anything fails."""
+        with self.epochs.lock:
+            transaction = Transaction(self, Staging(self.snapshot))
+            yield transaction
+            transaction.commit()
+
+    # -- SQL
+
+    def sql(self, text: str) -> Any:  # noqa: ANN401  (depends on the statement)
+        """Runs one statement: a query gives an `Answer`, CREATE a table or view, a change the epoch."""
+        from headwater.frontend.statements import parse
+        from headwater.statements import Runner
+
+        self._require_open()
+        return Runner(self).run(parse(text))
+
+    def answer(self, text: str) -> Answer:
+        """The answer of a query at this epoch."""
+        with self.epochs.lock:
+            now = self.snapshot
+            try:
+                query = self._machinery.analyse(text, now)
+            except NonDeterministic:
+                return self._machinery.once(self, text, now)
+            rows, presentation = self._machinery.definitions.answer(now, query)
+            names = self._machinery.arrow_schema(query.schema)
+            return Answer(self, query.schema, table_of(rows, names, presentation.order))
+
+    # -- the end
+
+    def close(self) -> None:
+        """Gives everything back; a Spark session that was given stays as it is."""
+        if not self._closed:
+            started = self._given is None and "spark" in self.__dict__
+            spark = self.__dict__.get("spark")
+            self._closed = True
+            if started and spark is not None:
+                spark.stop()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- inner matters
+
+    def rows_for(self, table: TableEntry, rows: object) -> pa.RecordBatch:
+        """Users' rows in the table's types."""
+        zone = "UTC" if isinstance(rows, pa.Table | pa.RecordBatch) else self._machinery.time_zone
+        return batch_of(rows, table, zone)
+
+    def _table(self, name: str) -> TableEntry:
+        entry = self.snapshot.entries.get(name.lower())
+        if isinstance(entry, ViewEntry):
+            raise UnknownName(f"{name!r} is a view, not a table; views change only with the tables they read")
+        if entry is None:
+            raise self._unknown(name, "table")
+        return entry
+
+    def _view(self, name: str) -> ViewEntry:
+        entry = self.snapshot.entries.get(name.lower())
+        if isinstance(entry, TableEntry):
+            raise UnknownName(f"{name!r} is a table, not a view")
+        if entry is None:
+            raise self._unknown(name, "view")
+        return entry
+
+    def _unknown(self, name: str, kind: str = "table or view") -> HeadwaterError:
+        names = ", ".join(repr(entry.name) for entry in self.snapshot.entries.values()) or "none yet"
+        return UnknownName(f"there is no {kind} {name!r}; there are: {names}")
+
+    def _require_free(self, name: str) -> None:
+        if not isinstance(name, str) or not name.strip() or "\0" in name:
+            raise InvalidName(f"{name!r} cannot be the name of a table or view")
+        entry = self.snapshot.entries.get(name.lower())
+        if entry is not None:
+            kind = "view" if isinstance(entry, ViewEntry) else "table"
+            raise NameTaken(f"there is a {kind} {entry.name!r} already; drop it first or take another name")
+
+    def _require_no_cycle(self, name: str, sources: frozenset[str]) -> None:
+        pending, seen = [source.lower() for source in sources], set[str]()
+        while pending:
+            source = pending.pop()
+            if source == name.lower():
+                raise ViewCycle(f"view {name!r} would read itself; a view can only read tables and other views")
+            entry = self.snapshot.entries.get(source)
+            if isinstance(entry, ViewEntry) and source not in seen:
+                seen.add(source)
+                pending += [s.lower() for s in entry.query.sources]
+
+    def _drop(self, name: str) -> None:
+        readers = self.snapshot.readers(name)
+        if readers:
+            names = ", ".join(repr(view.name) for view in readers)
+            raise DependentViews(f"{name!r} cannot be dropped, because {names} read it; drop them first")
+        self._redefine(self._machinery.definitions.without(self.snapshot, name))
+
+    def _redefine(self, definition: Definition) -> None:
+        self.epochs.redefine(definition.entries, definition.states, definition.work, definition.changed)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise SessionClosed("the session is closed; connect again")
+
+
+class Transaction:
+    """Changes that are committed together."""
+
+    def __init__(self, session: Session, staging: Staging) -> None:
+        self._session = session
+        self._staging = staging
+
+    def insert(self, table: str, rows: object) -> None:
+        entry = self._session._table(table)
+        self._staging.insert(entry, self._session.rows_for(entry, rows))
+
+    def delete(self, table: str, rows: object) -> None:
+        entry = self._session._table(table)
+        self._staging.delete(entry, self._session.rows_for(entry, rows))
+
+    def upsert(self, table: str, rows: object) -> None:
+        entry = self._session._table(table)
+        self._staging.upsert(entry, self._session.rows_for(entry, rows))
+
+    def replace(self, table: str, old: object, new: object) -> None:
+        """Removes rows and adds others in their place."""
+        entry = self._session._table(table)
+        self._staging.replace(entry, self._session.rows_for(entry, old), self._session.rows_for(entry, new))
+
+    def commit(self) -> None:
+        self._session.epochs.commit(self._staging.changes)
+
+
+def _key(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ...] | None:
+    if key is None:
+        return None
+    names = [key] if isinstance(key, str) else list(key)
+    known = [field.name.lower() for field in schema.fields]
+    if not names or len({name.lower() for name in names}) < len(names):
+        raise InvalidSchema(f"a key is one or more different columns, not {key!r}")
+    for name in names:
+        if name.lower() not in known:
+            raise UnknownName(f"the key column {name!r} is not a column of the table; it has {', '.join(schema.names)}")
+    return tuple(known.index(name.lower()) for name in names)
+
+
+def _local_spark() -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[*]").appName("headwater")
+    spark = (
+        builder.config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
+        .config("spark.driver.memory", "4g")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+__all__ = ["Session", "Table", "View", "connect"]

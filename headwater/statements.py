@@ -1,0 +1,136 @@
+"""Runs the SQL statements of Headwater on a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.types import StringType, StructField, StructType
+
+from headwater.answers import Answer
+from headwater.errors import UnknownName
+from headwater.explanation import statistics
+from headwater.frontend import statements
+from headwater.runtime.catalog import ViewEntry
+
+if TYPE_CHECKING:
+    from headwater.runtime.catalog import TableEntry
+    from headwater.session import Session
+
+
+class Runner:
+    """One statement after another."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def run(self, statement: statements.Statement) -> Any:  # noqa: ANN401, PLR0911  (depends on the statement)
+        match statement:
+            case statements.Query(text):
+                return self._session.answer(text)
+            case statements.CreateTable():
+                return self._create_table(statement)
+            case statements.CreateView():
+                return self._create_view(statement)
+            case statements.Insert() | statements.Update() | statements.Delete() | statements.Merge():
+                return self._change(statement)
+            case statements.Drop():
+                return self._drop(statement)
+            case statements.ShowViews():
+                return self._show_views()
+            case statements.ShowTables():
+                return self._texts(["table", "key"], [(t.name, ", ".join(t.key or ())) for t in self._session.tables().values()])
+            case statements.Describe():
+                return self._describe(statement)
+            case statements.Explain():
+                lines = self._session.view(statement.name).explain(statement.format).split("\n")
+                return self._texts(["plan"], [(line,) for line in lines])
+
+    def _create_table(self, statement: statements.CreateTable) -> Any:  # noqa: ANN401  (a table)
+        existing = self._session.tables()
+        if statement.if_not_exists and statement.name.lower() in {name.lower() for name in existing}:
+            return self._session.table(statement.name)
+        return self._session.create_table(statement.name, statement.columns_ddl, key=statement.key)
+
+    def _create_view(self, statement: statements.CreateView) -> Any:  # noqa: ANN401  (a view)
+        existing = {name.lower() for name in self._session.views()}
+        if statement.if_not_exists and statement.name.lower() in existing:
+            return self._session.view(statement.name)
+        return self._session.create_view(
+            statement.name, statement.query, refresh=statement.refresh, replace=statement.replace
+        )
+
+    def _change(self, statement: statements.Insert | statements.Update | statements.Delete | statements.Merge) -> int:
+        """Asks for the rows to change by a query, and changes them, in one epoch."""
+        session = self._session
+        with session.epochs.lock:
+            table = session._table(statement.table)
+            columns = [statements.TargetColumn(field.name, field.dataType.simpleString()) for field in table.schema.fields]
+            with session.transaction() as transaction:
+                old, new = self._rows(statement, table, columns)
+                transaction.replace(table.name, old, new)
+        return session.epoch
+
+    def _rows(
+        self, statement: statements.Statement, table: TableEntry, columns: list[statements.TargetColumn]
+    ) -> tuple[pa.Table, pa.Table]:
+        """The rows that go and the rows that come."""
+        width = len(columns)
+        nothing = table.arrow.empty_table()
+        match statement:
+            case statements.Insert():
+                return nothing, self._named(table, self._answer(statements.select_inserted(statement, columns)), 0)
+            case statements.Delete():
+                return self._named(table, self._answer(statements.select_deleted(statement, columns)), 0), nothing
+            case statements.Update():
+                found = self._answer(statements.select_updated(statement, columns))
+                return self._named(table, found, 0), self._named(table, found, width)
+            case statements.Merge():
+                found = statements.merged_actions(self._answer(statements.select_merged(statement, columns)))
+                action = found.column("action").to_numpy(zero_copy_only=False)
+                gone = found.filter(pa.array((action == "D") | (action == "U")))
+                come = found.filter(pa.array((action == "I") | (action == "U")))
+                first = found.num_columns - 2 * width
+                return self._named(table, gone, first), self._named(table, come, first + width)
+        raise TypeError(type(statement).__name__)
+
+    def _answer(self, text: str) -> pa.Table:
+        return self._session.answer(text).arrow()
+
+    def _named(self, table: TableEntry, found: pa.Table, first: int) -> pa.Table:
+        """Some columns of an answer as rows of the table."""
+        columns = [found.column(first + i) for i in range(len(table.arrow))]
+        return pa.Table.from_arrays(columns, names=table.arrow.names)
+
+    def _drop(self, statement: statements.Drop) -> None:
+        session = self._session
+        names = session.tables() if statement.kind == "table" else session.views()
+        if statement.if_exists and statement.name.lower() not in {name.lower() for name in names}:
+            return
+        if statement.kind == "table":
+            session.drop_table(statement.name)
+        else:
+            session.drop_view(statement.name)
+
+    def _show_views(self) -> Answer:
+        session = self._session
+        rows = []
+        for view in session.snapshot.views.values():
+            figures = statistics(session.snapshot, view, session.epochs.work)
+            why = "; ".join(f"{part['operator']}: {part['why']}" for part in figures["recomputed"] + figures["touched_groups"])
+            rows.append((view.name, figures["class"], view.refresh, str(figures["rows"]), why))
+        return self._texts(["view", "class", "refresh", "rows", "why"], rows)
+
+    def _describe(self, statement: statements.Describe) -> Answer:
+        entry = self._session.snapshot.entries.get(statement.name.lower())
+        is_view = isinstance(entry, ViewEntry)
+        if entry is None or (statement.kind == "view" and not is_view) or (statement.kind == "table" and is_view):
+            raise UnknownName(f"there is no {statement.kind or 'table or view'} {statement.name!r}")
+        key = set() if isinstance(entry, ViewEntry) or entry.key is None else {entry.arrow.names[i] for i in entry.key}
+        rows = [(f.name, f.dataType.simpleString(), "key" if f.name in key else "") for f in entry.schema.fields]
+        return self._texts(["column", "type", "key"], rows)
+
+    def _texts(self, names: list[str], rows: list[tuple[str, ...]]) -> Answer:
+        schema = StructType([StructField(name, StringType()) for name in names])
+        columns = [pa.array([row[i] for row in rows], pa.string()) for i in range(len(names))]
+        return Answer(self._session, schema, pa.Table.from_arrays(columns, names=names))
