@@ -176,7 +176,7 @@ def test_pairs(spark: SparkSession) -> None:
     ]
     check(spark, PAIRS, groups, ["DOUBLE", "DOUBLE"], slack=1e-15)
     infinite = [[(INF, 1.0)], [(INF, 1.0), (1.0, 2.0)], [(INF, 1.0), (1.0, 1.0)], [(1.0, INF), (2.0, 1.0)]]
-    check(spark, PAIRS[:-4], infinite, ["DOUBLE", "DOUBLE"])
+    check(spark, PAIRS, infinite, ["DOUBLE", "DOUBLE"])
 
 
 def test_random_pairs(spark: SparkSession) -> None:
