@@ -40,18 +40,20 @@ class Matches:
     probe: NDArray[np.int64]
     rows: pa.RecordBatch
     weights: NDArray[np.int64]
+    settled: bool = False
+    """Known to be consolidated, for it all comes from one run."""
 
     def __len__(self) -> int:
         return len(self.probe)
 
     def consolidated(self) -> Matches:
         """The same with equal pairs of probe and row merged, and zeros gone."""
+        if self.settled:
+            return self
         pairs = pa.RecordBatch.from_arrays([pa.array(self.probe), *self.rows.columns], ["probe", *self.rows.schema.names])
         delta = consolidation.consolidate(Delta(pairs, self.weights))
-        if delta.rows is pairs:
-            return self
         rows = delta.rows.select(range(1, pairs.num_columns))
-        return Matches(delta.rows.column(0).to_numpy(), rows, delta.weights)
+        return Matches(delta.rows.column(0).to_numpy(), rows, delta.weights, settled=True)
 
 
 class Arrangement:
@@ -104,21 +106,20 @@ class Arrangement:
         weights = np.concatenate([run.weights[at] for run, _, at in found])
         keys = runs.take(probe.select(list(columns)), asked)
         same = equality.equal_rows(keys, range(len(columns)), rows, self.key)
-        if same.all():
-            return Matches(asked, rows, weights)
-        return Matches(asked[same], runs.take(rows, np.flatnonzero(same)), weights[same])
+        if not same.all():
+            asked, rows, weights = asked[same], runs.take(rows, np.flatnonzero(same)), weights[same]
+        return Matches(asked, rows, weights, settled=len(found) == 1)
 
     def contents(self) -> Delta:
         """All rows, consolidated."""
-        if not self._runs:
+        pieces = self._runs
+        if not pieces:
             return Delta(*self._nothing())
-        if len(self._runs) > 1:
+        merged = runs.merge(pieces)
+        if len(pieces) > 1:
             # The same value in a better shape: the next one who asks, or inserts, need not merge again.
-            merged = runs.merge(self._runs)
             self._runs = (merged,) if len(merged) else ()
-            return self.contents()
-        (run,) = self._runs
-        return Delta(runs.conform(run.rows, self.schema), run.weights)
+        return Delta(runs.conform(merged.rows, self.schema), merged.weights)
 
     def __len__(self) -> int:
         """Stored rows: an upper bound of the rows of `contents`, for these may still be merged."""
@@ -141,7 +142,7 @@ class Arrangement:
     def _every_row(self, count: int) -> Matches:
         everything = self.contents()
         if count == 1:
-            return Matches(np.zeros(len(everything), np.int64), everything.rows, everything.weights)
+            return Matches(np.zeros(len(everything), np.int64), everything.rows, everything.weights, settled=True)
         every = np.tile(np.arange(len(everything)), count)
         asked = np.repeat(np.arange(count), len(everything))
-        return Matches(asked, runs.take(everything.rows, every), everything.weights[every])
+        return Matches(asked, runs.take(everything.rows, every), everything.weights[every], settled=True)
