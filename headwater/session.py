@@ -181,10 +181,10 @@ class Session:
         self._require_open()
         return Runner(self).run(parse(text))
 
-    def answer(self, text: str) -> Answer:
-        """The answer of a query at this epoch."""
+    def answer(self, text: str, now: Snapshot | None = None) -> Answer:
+        """The answer of a query at this epoch, or over another snapshot."""
         with self.epochs.lock:
-            now = self.snapshot
+            now = self.snapshot if now is None else now
             try:
                 query = self._machinery.analyse(text, now)
             except NonDeterministic:
@@ -294,6 +294,17 @@ class Transaction:
         """Removes rows and adds others in their place."""
         entry = self._session._table(table)
         self._staging.replace(entry, self._session.rows_for(entry, old), self._session.rows_for(entry, new))
+
+    def sql(self, text: str) -> None:
+        """Runs INSERT, UPDATE, DELETE or MERGE; it sees what the transaction has changed so far."""
+        from headwater.frontend.statements import parse
+        from headwater.statements import Runner
+
+        Runner(self._session).change(parse(text), self)
+
+    def answer(self, text: str) -> Answer:
+        """The answer of a query that sees what the transaction has changed so far."""
+        return self._session.answer(text, self._session.epochs.preview(self._staging.changes))
 
     def commit(self) -> None:
         self._session.epochs.commit(self._staging.changes)

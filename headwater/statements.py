@@ -8,14 +8,14 @@ import pyarrow as pa
 from pyspark.sql.types import StringType, StructField, StructType
 
 from headwater.answers import Answer
-from headwater.errors import UnknownName
+from headwater.errors import NotSupported, UnknownName
 from headwater.explanation import statistics
 from headwater.frontend import statements
 from headwater.runtime.catalog import ViewEntry
 
 if TYPE_CHECKING:
     from headwater.runtime.catalog import TableEntry
-    from headwater.session import Session
+    from headwater.session import Session, Transaction
 
 
 class Runner:
@@ -33,7 +33,9 @@ class Runner:
             case statements.CreateView():
                 return self._create_view(statement)
             case statements.Insert() | statements.Update() | statements.Delete() | statements.Merge():
-                return self._change(statement)
+                with self._session.transaction() as transaction:
+                    self.change(statement, transaction)
+                return self._session.epoch
             case statements.Drop():
                 return self._drop(statement)
             case statements.ShowViews():
@@ -60,42 +62,41 @@ class Runner:
             statement.name, statement.query, refresh=statement.refresh, replace=statement.replace
         )
 
-    def _change(self, statement: statements.Insert | statements.Update | statements.Delete | statements.Merge) -> int:
-        """Asks for the rows to change by a query, and changes them, in one epoch."""
-        session = self._session
-        with session.epochs.lock:
-            table = session._table(statement.table)
-            columns = [statements.TargetColumn(field.name, field.dataType.simpleString()) for field in table.schema.fields]
-            with session.transaction() as transaction:
-                old, new = self._rows(statement, table, columns)
-                transaction.replace(table.name, old, new)
-        return session.epoch
+    def change(self, statement: statements.Statement, transaction: Transaction) -> None:
+        """Asks for the rows to change by a query, and changes them in the transaction."""
+        if not isinstance(statement, statements.Insert | statements.Update | statements.Delete | statements.Merge):
+            raise NotSupported("a transaction takes INSERT, UPDATE, DELETE and MERGE; other statements stand alone")
+        table = self._session._table(statement.table)
+        columns = [statements.TargetColumn(field.name, field.dataType.simpleString()) for field in table.schema.fields]
+        old, new = self._rows(statement, table, columns, transaction)
+        transaction.replace(table.name, old, new)
 
     def _rows(
-        self, statement: statements.Statement, table: TableEntry, columns: list[statements.TargetColumn]
+        self, statement: statements.Statement, table: TableEntry, columns: list[statements.TargetColumn], transaction: Transaction
     ) -> tuple[pa.Table, pa.Table]:
         """The rows that go and the rows that come."""
+
+        def ask(text: str) -> pa.Table:
+            return transaction.answer(text).arrow()
+
         width = len(columns)
         nothing = table.arrow.empty_table()
         match statement:
             case statements.Insert():
-                return nothing, self._named(table, self._answer(statements.select_inserted(statement, columns)), 0)
+                return nothing, self._named(table, ask(statements.select_inserted(statement, columns)), 0)
             case statements.Delete():
-                return self._named(table, self._answer(statements.select_deleted(statement, columns)), 0), nothing
+                return self._named(table, ask(statements.select_deleted(statement, columns)), 0), nothing
             case statements.Update():
-                found = self._answer(statements.select_updated(statement, columns))
+                found = ask(statements.select_updated(statement, columns))
                 return self._named(table, found, 0), self._named(table, found, width)
             case statements.Merge():
-                found = statements.merged_actions(self._answer(statements.select_merged(statement, columns)))
+                found = statements.merged_actions(ask(statements.select_merged(statement, columns)))
                 action = found.column("action").to_numpy(zero_copy_only=False)
                 gone = found.filter(pa.array((action == "D") | (action == "U")))
                 come = found.filter(pa.array((action == "I") | (action == "U")))
                 first = found.num_columns - 2 * width
                 return self._named(table, gone, first), self._named(table, come, first + width)
         raise TypeError(type(statement).__name__)
-
-    def _answer(self, text: str) -> pa.Table:
-        return self._session.answer(text).arrow()
 
     def _named(self, table: TableEntry, found: pa.Table, first: int) -> pa.Table:
         """Some columns of an answer as rows of the table."""

@@ -7,6 +7,7 @@ it belongs to. All this happens in a clone of the user's session, so that nothin
 from __future__ import annotations
 
 import json
+import logging
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,6 +71,8 @@ class Analyser:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        # PySpark writes each refused query, with the JVM's stack, to standard error, beside raising it.
+        logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
     def sql(self, text: str, relations: Mapping[str, StructType]) -> Query:
         """Analyses SQL over the relations, given by name."""
