@@ -36,12 +36,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Definition:
-    """A catalog with the states it needs, and what views changed by it."""
+    """A catalog with the states it needs, how views changed by it, and which of them have other columns than before."""
 
     entries: Mapping[str, Entry]
     states: Mapping[Step, State]
     work: Mapping[Step, Work]
     changed: Mapping[str, Delta]
+    restarted: frozenset[str] = frozenset()
 
 
 class Definitions:
@@ -139,16 +140,19 @@ class Definitions:
     def _filled(self, now: Snapshot, entries: Mapping[str, Entry], built: Mapping[str, ViewEntry]) -> Definition:
         backfill = self._backfill(now)
         changed = {}
+        restarted = set()
         for key, entry in built.items():
             for step in in_order([entry.contents, entry.output]):
                 backfill.build(step)
             content = _visible(entry, backfill.content(entry.contents))
             old = now.views.get(key)
-            if old is not None:
+            if old is not None and old.arrow.types == entry.arrow.types:
                 content = Delta.concat([content, -_visible(old, now.contents(old))])
+            elif old is not None:
+                restarted.add(key)
             changed[key] = content
         self._compiler.forget(in_order(step for e in entries.values() for step in (e.output, e.contents)))
-        return Definition(entries, backfill.states, backfill.work, changed)
+        return Definition(entries, backfill.states, backfill.work, changed, frozenset(restarted))
 
     def _backfill(self, now: Snapshot) -> Backfill:
         readers = {}

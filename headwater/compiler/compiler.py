@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import duckdb
 import pyarrow as pa
 
 from headwater.algebra import plan
@@ -14,8 +15,9 @@ from headwater.compiler.dataflow import Step
 from headwater.compiler.linear import Engines, is_linear, mask_for, stage_for
 from headwater.delta import Delta
 from headwater.errors import NotSupported
-from headwater.evaluation.duckdb_sql import translate
-from headwater.evaluation.stages import typed
+from headwater.evaluation.duckdb_sql import Untranslatable, translate
+from headwater.evaluation.stages import run_sql, typed
+from headwater.evaluation.windows import window_sql
 from headwater.operators.aggregate import Aggregate
 from headwater.operators.arrange import Arrange
 from headwater.operators.join import Join, JoinKey
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from headwater.operators.operator import Key
+    from headwater.operators.regroup import Evaluate
 
 
 class Compiler:
@@ -212,6 +215,17 @@ class Compiler:
 
     def _window(self, node: plan.Window) -> Step:
         key = tuple(part.index for part in node.partition if isinstance(part, Column))
+        evaluate = self._on_spark(node)
+        engine = "spark"
+        try:
+            evaluate, engine = self._in_duckdb(window_sql(node), node.types, evaluate), "duckdb"
+        except Untranslatable:
+            pass
+        why = "window functions: only the partitions that changed are evaluated again"
+        return self._step(Regroup(node.types, (node.child.types,), key, key, evaluate, why, engine), (node.child,), "Window")
+
+    def _on_spark(self, node: plan.Node) -> Evaluate:
+        """Spark's evaluation of the node over given rows."""
         origin, spark = node.origin, self._engines.spark
         assert origin is not None
 
@@ -219,8 +233,19 @@ class Compiler:
             found = spark.node(origin, inputs)
             return typed(found.columns, node.types, found.num_rows)
 
-        why = "window functions: only the partitions that changed are evaluated again"
-        return self._step(Regroup(node.types, (node.child.types,), key, key, evaluate, why, "spark"), (node.child,), "Window")
+        return evaluate
+
+    def _in_duckdb(self, statement: str, types: plan.Types, otherwise: Evaluate) -> Evaluate:
+        """A statement over given rows; should DuckDB raise, the other evaluation decides."""
+
+        def evaluate(inputs: list[pa.RecordBatch]) -> pa.RecordBatch:
+            try:
+                found = run_sql(self._engines.duckdb, statement, Delta.inserting(inputs[0]))
+            except duckdb.Error:
+                return otherwise(inputs)
+            return typed(found.columns, types, found.num_rows)
+
+        return evaluate
 
     def _limit(self, node: plan.Limit) -> Step:
         child, key = self._keyed(node.child, tuple(sort.expression for sort in node.order))
@@ -236,16 +261,10 @@ class Compiler:
         return Step(Linear(node.types, stage_for([picked], self._engines)), (limited,), "Project")
 
     def _opaque(self, node: plan.Opaque) -> Step:
-        origin, spark = node.origin, self._engines.spark
-        assert origin is not None
-
-        def evaluate(inputs: list[pa.RecordBatch]) -> pa.RecordBatch:
-            found = spark.node(origin, inputs)
-            return typed(found.columns, node.types, found.num_rows)
-
         types = tuple(child.types for child in node.inputs)
         why = f"{node.name} has no incremental rule: Spark recomputes it"
-        return self._step(Regroup(node.types, types, (), (), evaluate, why, "spark", whole=True), node.inputs, node.name)
+        operator = Regroup(node.types, types, (), (), self._on_spark(node), why, "spark", whole=True)
+        return self._step(operator, node.inputs, node.name)
 
     def type_of(self, expression: Expression) -> pa.DataType:
         """The type of an expression's values."""

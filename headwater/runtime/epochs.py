@@ -18,7 +18,7 @@ from headwater.runtime.driver import run_epoch
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from headwater.compiler.dataflow import Step
     from headwater.delta import Delta
@@ -66,8 +66,12 @@ class Epochs:
         states: Mapping[Step, State],
         work: Mapping[Step, Work],
         changed: Mapping[str, Delta],
+        restarted: Iterable[str],
     ) -> None:
-        """Replaces the catalog as one epoch; `changed` tells how the content of views changed by that."""
+        """Replaces the catalog as one epoch.
+
+        `changed` tells how the content of views changed by that; the history of `restarted` ones begins anew, with all their rows.
+        """
         with self.lock:
             roots = [step for entry in entries.values() for step in (entry.output, entry.contents)]
             self._order = in_order(roots)
@@ -78,6 +82,8 @@ class Epochs:
             for name in [name for name in self._history if name not in entries]:
                 del self._history[name]
                 self._subscribers.pop(name, None)
+            for name in restarted:
+                self._history.pop(name, None)
             self._publish(changed)
 
     @property
