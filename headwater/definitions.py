@@ -206,5 +206,3 @@ def source_step(snapshot: Snapshot, name: str) -> Step:
     if entry is None:
         raise UnknownName(f"there is no table or view {name!r}")
     return entry.output
-
-

@@ -68,7 +68,9 @@ class Machinery:
         if isinstance(query, str):
             return self.analyser.sql(query, {entry.name: entry.schema for entry in now.entries.values()})
         if not hasattr(query, "_jdf"):
-            raise NotSupported(f"a view is made of SQL text or of a DataFrame of the same Spark session, not of {type(query).__name__}")
+            raise NotSupported(
+                f"a view is made of SQL text or of a DataFrame of the same Spark session, not of {type(query).__name__}"
+            )
         return self.analyser.frame(query)
 
     def frame(self, entry: Entry, rows: pa.Table) -> DataFrame:

@@ -106,7 +106,9 @@ def _from_objects(rows: list[Any], table: TableEntry, time_zone: str) -> pa.Reco
         width = len(table.arrow)
         for row in rows:
             if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != width:
-                raise InvalidRows(f"a row for table {table.name!r} must be a tuple of {width} values or a dict, not {row!r:.200}")
+                raise InvalidRows(
+                    f"a row for table {table.name!r} must be a tuple of {width} values or a dict, not {row!r:.200}"
+                )
         values = [[row[i] for row in rows] for i in range(width)]
     arrays = [_array(column, field, table, time_zone) for column, field in zip(values, table.arrow, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=positional(table.arrow))

@@ -264,9 +264,7 @@ class Session:
         self._redefine(self._machinery.definitions.without(self.snapshot, name))
 
     def _redefine(self, definition: Definition) -> None:
-        self.epochs.redefine(
-            definition.entries, definition.states, definition.work, definition.changed, definition.restarted
-        )
+        self.epochs.redefine(definition.entries, definition.states, definition.work, definition.changed, definition.restarted)
 
     def _require_open(self) -> None:
         if self._closed:

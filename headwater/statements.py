@@ -41,7 +41,9 @@ class Runner:
             case statements.ShowViews():
                 return self._show_views()
             case statements.ShowTables():
-                return self._texts(["table", "key"], [(t.name, ", ".join(t.key or ())) for t in self._session.tables().values()])
+                return self._texts(
+                    ["table", "key"], [(t.name, ", ".join(t.key or ())) for t in self._session.tables().values()]
+                )
             case statements.Describe():
                 return self._describe(statement)
             case statements.Explain():
@@ -58,9 +60,7 @@ class Runner:
         existing = {name.lower() for name in self._session.views()}
         if statement.if_not_exists and statement.name.lower() in existing:
             return self._session.view(statement.name)
-        return self._session.create_view(
-            statement.name, statement.query, refresh=statement.refresh, replace=statement.replace
-        )
+        return self._session.create_view(statement.name, statement.query, refresh=statement.refresh, replace=statement.replace)
 
     def change(self, statement: statements.Statement, transaction: Transaction) -> None:
         """Asks for the rows to change by a query, and changes them in the transaction."""
@@ -72,7 +72,11 @@ class Runner:
         transaction.replace(table.name, old, new)
 
     def _rows(
-        self, statement: statements.Statement, table: TableEntry, columns: list[statements.TargetColumn], transaction: Transaction
+        self,
+        statement: statements.Statement,
+        table: TableEntry,
+        columns: list[statements.TargetColumn],
+        transaction: Transaction,
     ) -> tuple[pa.Table, pa.Table]:
         """The rows that go and the rows that come."""
 

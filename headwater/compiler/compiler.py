@@ -100,7 +100,9 @@ class Compiler:
                 return self._opaque(node)
         raise TypeError(type(node).__name__)
 
-    def _step(self, operator: Join | Match | Aggregate | TopK | Regroup | Scalar, inputs: Iterable[plan.Node], label: str) -> Step:
+    def _step(
+        self, operator: Join | Match | Aggregate | TopK | Regroup | Scalar, inputs: Iterable[plan.Node], label: str
+    ) -> Step:
         """A step whose inputs are arranged as the operator asks."""
         steps = []
         for child, key in zip(inputs, operator.arranged_by(), strict=True):

@@ -1,9 +1,9 @@
 """Joins to operators.
 
-    inner                    Join on the equal columns, then a filter for the rest of the condition
-    semi, anti, existence    Match
-    left                     inner ⊎ (anti, padded with NULLs);  right: the mirror image;  full: both
-    NOT IN (null-aware)      rows without a partner, if the other side has no NULL; every row, if it is empty
+inner                    Join on the equal columns, then a filter for the rest of the condition
+semi, anti, existence    Match
+left                     inner ⊎ (anti, padded with NULLs);  right: the mirror image;  full: both
+NOT IN (null-aware)      rows without a partner, if the other side has no NULL; every row, if it is empty
 """
 
 from __future__ import annotations
@@ -73,9 +73,7 @@ def null_aware(join: plan.Join) -> plan.Node | None:
     counts = plan.Aggregate(
         types=(pa.int64(), pa.int64()), child=right, keys=(), outputs=(_count(), _count(_shifted(b, -len(left.types))))
     )
-    exists = replace(
-        join, kind="existence", types=(*left.types, pa.bool_()), condition=Call("EqualTo", (a, b))
-    )
+    exists = replace(join, kind="existence", types=(*left.types, pa.bool_()), condition=Call("EqualTo", (a, b)))
     types = (*exists.types, *counts.types)
     together = plan.Join(types=types, left=exists, right=counts, kind="inner", condition=None)
     flag, every, known = (Column(len(left.types) + i, kind) for i, kind in enumerate((pa.bool_(), pa.int64(), pa.int64())))

@@ -1,6 +1,6 @@
 """What a reader of a view sees: a top-level ORDER BY is no part of the dataflow, but says how to sort when someone looks.
 
-    SELECT brand FROM sales ORDER BY price     keeps (brand, price), sorts by the second, and shows the first
+SELECT brand FROM sales ORDER BY price     keeps (brand, price), sorts by the second, and shows the first
 """
 
 from __future__ import annotations

@@ -90,6 +90,10 @@ def _call(call: Call) -> Typed:
 
 def _argument(call: Call, part: Expression) -> Typed:
     """An argument; a constant that Arrow has no type for has no SQL either, and it is for the rule to read it."""
-    if isinstance(part, Call) and part.function == "Literal" and call.function in ("DateAddYMInterval", "TimestampAddYMInterval"):
+    if (
+        isinstance(part, Call)
+        and part.function == "Literal"
+        and call.function in ("DateAddYMInterval", "TimestampAddYMInterval")
+    ):
         return Typed("NULL", pa.null())
     return _translate(part)

@@ -80,7 +80,8 @@ def _offset(function: Call) -> str | None:
     if isinstance(offset, Call) and offset.function == "UnaryMinus":
         offset = offset.arguments[0]
     distance = abs(int(_integer(offset)))
-    return f"{function.function.lower()}({_column(value)}, {distance}, {translate(default).sql})"
+    otherwise = "NULL" if isinstance(default, Literal) and default.value is None else translate(default).sql
+    return f"{function.function.lower()}({_column(value)}, {distance}, {otherwise})"
 
 
 def _aggregate(function: Call, kind: pa.DataType) -> str:

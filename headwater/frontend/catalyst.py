@@ -40,7 +40,9 @@ _EXCLUDED_RULES = (
     "MergeScalarSubqueries",
 )
 _CONFIGURATION = {
-    "spark.sql.optimizer.excludedRules": ",".join(f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in _EXCLUDED_RULES),
+    "spark.sql.optimizer.excludedRules": ",".join(
+        f"org.apache.spark.sql.catalyst.optimizer.{rule}" for rule in _EXCLUDED_RULES
+    ),
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     "spark.sql.optimizer.runtimeFilter.semiJoinReduction.enabled": "false",
     "spark.sql.maxToStringFields": "100000",
@@ -135,7 +137,9 @@ class Analyser:
     def _constant(self, origin: Handle) -> pa.RecordBatch:
         """The rows of a leaf that never changes."""
         leaf = origin.get()
-        return without_columns(1) if leaf.nodeName() == "OneRowRelation" else one_batch(self.dataset(self._spark, leaf).toArrow())
+        return (
+            without_columns(1) if leaf.nodeName() == "OneRowRelation" else one_batch(self.dataset(self._spark, leaf).toArrow())
+        )
 
     def _read(self, text: str | None, frame: DataFrame) -> Query:
         execution = frame._jdf.queryExecution()

@@ -32,7 +32,16 @@ if TYPE_CHECKING:
 _NOT_MEANING = {"class", "num-children", "exprId", "resultId", "qualifier", "metadata", "explicitMetadata", "evalContext"}
 _NOT_MEANING |= {"nonInheritableMetadataKeys", "nullable", "name", "dataType", "origin", "inferMetadata"}
 # Functions whose code is not in the JSON: only the instance tells two of them apart.
-_OPAQUE = ("PythonUDF", "PythonUDAF", "PythonUDTF", "ScalaUDF", "ScalaUDAF", "ScalaAggregator", "HiveSimpleUDF", "HiveGenericUDF")
+_OPAQUE = (
+    "PythonUDF",
+    "PythonUDAF",
+    "PythonUDTF",
+    "ScalaUDF",
+    "ScalaUDAF",
+    "ScalaAggregator",
+    "HiveSimpleUDF",
+    "HiveGenericUDF",
+)
 # Numbers that are values, though they could be taken for the ordinal of a child.
 _NUMBERS = {("GetStructField", "ordinal"), ("GetArrayStructFields", "ordinal"), ("GetArrayStructFields", "numFields")}
 _NUMBERS |= {("MakeDecimal", "precision"), ("MakeDecimal", "scale"), ("XxHash64", "seed"), ("Murmur3Hash", "seed")}

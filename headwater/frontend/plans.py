@@ -127,7 +127,9 @@ class _NodeReader:
         projections = []
         for i, projection in enumerate(self.json["projections"]):
             origins = [self.origin.then("projections", i, j) for j in range(len(projection))]
-            projections.append(tuple(read_expression(e, child.column, None, o) for e, o in zip(projection, origins, strict=True)))
+            projections.append(
+                tuple(read_expression(e, child.column, None, o) for e, o in zip(projection, origins, strict=True))
+            )
         node = plan.Expand(types=self._types(ids), child=child.node, projections=tuple(projections), origin=self.origin)
         return Relation(node, ids)
 
@@ -139,7 +141,12 @@ class _NodeReader:
         kept = tuple(child.ids.index(attribute) for attribute in ids[: len(ids) - len(made)])
         assert isinstance(generator, Call)
         node = plan.Generate(
-            types=self._types(ids), child=child.node, generator=generator, kept=kept, outer=self.json["outer"], origin=self.origin
+            types=self._types(ids),
+            child=child.node,
+            generator=generator,
+            kept=kept,
+            outer=self.json["outer"],
+            origin=self.origin,
         )
         return Relation(node, ids)
 
@@ -155,7 +162,7 @@ class _NodeReader:
         kind = _JOINS[class_name({"class": self.json["joinType"].get("object") or self.json["joinType"]["product-class"]})]
         both = Relation(plan.Node(types=left.node.types + right.node.types), left.ids + right.ids)
         condition = None
-        if self.json["condition"] is not None:
+        if self.json.get("condition") is not None:
             condition = read_expression(self.json["condition"], both.column, self._refuse, self.origin.then("condition", "get"))
         ids = both.ids
         if kind in ("semi", "anti"):
@@ -205,10 +212,12 @@ class _NodeReader:
 
     def _opaque(self, name: str) -> Relation:
         ids = tuple(attribute for attribute, _ in self._output)
-        if name == "UnionLoop":
+        if name.startswith("UnionLoop"):
             raise NotSupported("recursive queries cannot be live views yet")
         if not self.children:
-            raise NotSupported(f"the query reads {name}, which is not a Headwater table; create a table for it with create_table")
+            raise NotSupported(
+                f"the query reads {name}, which is not a Headwater table; create a table for it with create_table"
+            )
         if "ScalarSubquery" in json.dumps({key: value for key, value in self.json.items() if key != "num-children"}):
             raise Unreadable(f"a scalar subquery inside {name}")
         meaning = f"{json.dumps(self._meaning(), sort_keys=True)}#{id(self.origin.root)}"

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headwater.delta import Delta
+from headwater.delta import Delta, without_columns
 from headwater.operators.operator import Input, Operator, beside, schema_of
 from headwater.operators.ordering import column_ranks
 from headwater.state.arrangement import Arrangement
@@ -121,7 +121,8 @@ class Aggregate(Operator):
             return tuple(state), self.nothing()
         none = np.empty(0, np.int64)
         sums = Sums(none, none, np.empty((0, self._width), np.int64))
-        rows = pa.RecordBatch.from_arrays(self._finish(1, sums, [pa.nulls(1, e.type) for e in self._extremes]), schema=schema_of(self.types)) if self.types else self.nothing().rows
+        values = self._finish(1, sums, [pa.nulls(1, extreme.type) for extreme in self._extremes])
+        rows = pa.RecordBatch.from_arrays(values, schema=schema_of(self.types)) if values else without_columns(1)
         return tuple(state), Delta.inserting(rows)
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
@@ -164,14 +165,13 @@ class Aggregate(Operator):
         distinct = iter(range(len(seen)))
         slot = 1
         for measure in self._measures:
-            rows, ids, inputs = _where(delta, groups.ids, measure.condition), None, measure.inputs
+            rows, ids = _where(delta, groups.ids, measure.condition)
+            inputs = measure.inputs
             if measure.distinct:
                 at = next(distinct)
-                seen[at], rows = _appearing(seen[at], rows[0].select(self._distinct_inputs[at]))
+                seen[at], rows = _appearing(seen[at], rows.select(self._distinct_inputs[at]))
                 ids = _group_numbers(rows, self.keys, delta, groups)
                 inputs = tuple(range(self.keys, rows.rows.num_columns))
-            else:
-                rows, ids = rows
             part = measure.accumulator.contribute([rows.rows.column(i) for i in inputs], rows.weights)
             values = np.zeros((len(part.rows), self._width), np.int64)
             values[:, slot : slot + measure.accumulator.width] = part.values
@@ -206,9 +206,7 @@ class Aggregate(Operator):
             slot += width
         return columns
 
-    def _difference(
-        self, keys: pa.RecordBatch, old: tuple[Sums, list[pa.Array]], new: tuple[Sums, list[pa.Array]]
-    ) -> Delta:
+    def _difference(self, keys: pa.RecordBatch, old: tuple[Sums, list[pa.Array]], new: tuple[Sums, list[pa.Array]]) -> Delta:
         parts = []
         for (sums, extremes), sign in ((old, -1), (new, 1)):
             there = self._present(keys.num_rows, sums)
@@ -241,7 +239,9 @@ class Aggregate(Operator):
             self._new_extreme(e, value, changed.delta, groups, keys, after)
             for e, value in zip(self._extremes, old, strict=True)
         ]
-        before = Delta(beside(keys, pa.RecordBatch.from_arrays(old, names=[f"e{i}" for i in range(len(old))])), np.full(size, -1))
+        before = Delta(
+            beside(keys, pa.RecordBatch.from_arrays(old, names=[f"e{i}" for i in range(len(old))])), np.full(size, -1)
+        )
         now = Delta(beside(keys, pa.RecordBatch.from_arrays(new, names=[f"e{i}" for i in range(len(new))])), np.full(size, 1))
         change = Delta.concat([before.where(where >= 0), now.where(self._present(size, sums))])
         return old, new, (state[1].insert(consolidate(change)),)
@@ -292,7 +292,9 @@ def best(values: pa.Array, owners: NDArray[np.int64], size: int, *, greatest: bo
 
 def normalised(keys: pa.RecordBatch) -> pa.RecordBatch:
     """Grouping keys as Spark gives them: −0.0 becomes 0.0."""
-    columns = [pc.add(column, 0.0).cast(column.type) if pa.types.is_floating(column.type) else column for column in keys.columns]
+    columns = [
+        pc.add(column, 0.0).cast(column.type) if pa.types.is_floating(column.type) else column for column in keys.columns
+    ]
     return pa.RecordBatch.from_arrays(columns, names=keys.schema.names) if columns else keys
 
 

@@ -1,6 +1,6 @@
 """Arrange: keeps an input indexed by some columns, for all operators that look rows up in it.
 
-    A' = A + ΔA;   the delta passes through unchanged
+A' = A + ΔA;   the delta passes through unchanged
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Linear steps: filter, project, explode — and union, which is linear in all its inputs.
 
-    Δf(R) = f(ΔR)          Δ(R ⊎ S) = ΔR ⊎ ΔS
+Δf(R) = f(ΔR)          Δ(R ⊎ S) = ΔR ⊎ ΔS
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Scalar: the value of a scalar subquery, as a relation of exactly one row.
 
-    output  =  the row of the input;  NULL if there is none;  an error if there are several
+output  =  the row of the input;  NULL if there is none;  an error if there are several
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Values: rows that never change.
 
-    Δ = 0
+Δ = 0
 """
 
 from __future__ import annotations

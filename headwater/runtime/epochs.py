@@ -49,7 +49,9 @@ class Epochs:
             self.work.update(outcome.work)
             states = {**self.now.states, **outcome.states}
             self.now = replace(self.now, epoch=self.now.epoch + 1, states=states)
-            self._publish({name: outcome.outputs[v.output] for name, v in self.now.views.items() if v.output in outcome.outputs})
+            self._publish(
+                {name: outcome.outputs[v.output] for name, v in self.now.views.items() if v.output in outcome.outputs}
+            )
             return self.now.epoch
 
     def preview(self, changes: Mapping[str, Delta]) -> Snapshot:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _SYMBOLS = {"Add": "+", "Subtract": "-", "Multiply": "*", "Remainder": "%"}
 _BITS = {"BitwiseAnd": "&", "BitwiseOr": "|"}
 _MOST_DIGITS = 38
+# Spark negates decimals with this many digits and rounds the rest away.
+_NEGATED_DIGITS = 34
 
 macro("hw_half_up(n, d)", "(2 * abs(n) + abs(d)) // (2 * abs(d)) * sign(n) * sign(d)")
 macro("hw_positive_rest(n, d)", "CASE WHEN n % d < 0 THEN (n % d + d) % d ELSE n % d END")
@@ -48,9 +50,7 @@ def four_operations(call: Call, arguments: Arguments) -> Typed:
     if pa.types.is_decimal(left.type) and pa.types.is_decimal(right.type):
         return _decimal(call, left, right, symbol)
     kind = same_types(arguments, call.function)
-    require(
-        is_whole(kind) or pa.types.is_floating(kind) or (kind == DURATION and symbol in "+-"), f"{call.function} of {kind}"
-    )
+    require(is_whole(kind) or pa.types.is_floating(kind) or (kind == DURATION and symbol in "+-"), f"{call.function} of {kind}")
     return Typed(f"({left.sql} {symbol} {right.sql})", kind)
 
 
@@ -85,14 +85,15 @@ def minus(_call: Call, arguments: Arguments) -> Typed:
     (argument,) = arguments
     if is_whole(argument.type):
         return Typed(f"({cast('0', argument.type)} - {argument.sql})", argument.type)
-    require(pa.types.is_floating(argument.type) or pa.types.is_decimal(argument.type), f"UnaryMinus of {argument.type}")
+    _require_negatable(argument)
     return Typed(f"(-{argument.sql})", argument.type)
 
 
 @translates("Abs")
 def absolute(_call: Call, arguments: Arguments) -> Typed:
     (argument,) = arguments
-    require(_is_number(argument.type), f"Abs of {argument.type}")
+    if not is_whole(argument.type):
+        _require_negatable(argument)
     return Typed(f"abs({argument.sql})", argument.type)
 
 
@@ -115,6 +116,8 @@ def square_root(_call: Call, arguments: Arguments) -> Typed:
 def whole_number(call: Call, arguments: Arguments) -> Typed:
     (argument,) = arguments
     rounded = f"{call.function.lower()}({argument.sql})"
+    if pa.types.is_decimal(argument.type) and argument.type.scale == 0:
+        return argument
     if pa.types.is_decimal(argument.type):
         digits = min(argument.type.precision - argument.type.scale + 1, _MOST_DIGITS)
         kind = pa.decimal128(digits, 0)
@@ -245,5 +248,7 @@ def _power(exponent: int) -> str:
     return f"CAST('{10**exponent}' AS HUGEINT)"
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return is_whole(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+def _require_negatable(argument: Typed) -> None:
+    kind = argument.type
+    few_digits = pa.types.is_decimal(kind) and kind.precision <= _NEGATED_DIGITS
+    require(pa.types.is_floating(kind) or few_digits, f"the negative of {kind}")

@@ -130,11 +130,11 @@ def _time(call: Call, argument: Typed, to: pa.DataType) -> str:
     if source == INSTANT:
         return cast(local(argument, call), to)
     if source == LOCAL and to == INSTANT:
-        return instant(f"hw_finite({sql})", call)
+        return instant(f"hw_time({sql})", call)
     if source == LOCAL:
-        return cast(f"hw_finite({sql})", to)
+        return cast(f"hw_time({sql})", to)
     if is_whole(source) and to == INSTANT:
-        return f"hw_finite(make_timestamptz(CAST({sql} AS BIGINT) * 1000000))"
+        return f"hw_time(make_timestamptz(CAST({sql} AS BIGINT) * 1000000))"
     raise Untranslatable(f"a cast from {source} to {to}")
 
 

@@ -82,5 +82,3 @@ def unless_nan(_call: Call, arguments: Arguments) -> Typed:
     require(pa.types.is_floating(kind), f"NaNvl of {kind}")
     value, otherwise = (argument.sql for argument in arguments)
     return Typed(f"CASE WHEN isnan({value}) THEN {otherwise} ELSE {value} END", kind)
-
-

@@ -126,7 +126,9 @@ def same_types(arguments: tuple[Typed, ...], function: str) -> pa.DataType:
     """The type that all arguments share; Catalyst's casts see to that, but for what Arrow cannot tell apart."""
     kind = arguments[0].type
     # By name: whether a field of a struct can be NULL is part of an Arrow type, but of no value.
-    if any(sql_type(argument.type) != sql_type(kind) or (argument.type == DURATION) != (kind == DURATION) for argument in arguments):
+    if any(
+        sql_type(argument.type) != sql_type(kind) or (argument.type == DURATION) != (kind == DURATION) for argument in arguments
+    ):
         raise Untranslatable(f"{function} of different types")
     return kind
 

@@ -1,4 +1,4 @@
-"""Strings. Both engines count code points. What depends on letters' cases or on combined characters is done for ASCII and raises else."""
+"""Strings. Both engines count code points. Cases are changed where a letter has one simple counterpart, and order only in ASCII."""
 
 from __future__ import annotations
 
@@ -29,17 +29,37 @@ _SIDES = {"StringTrim": "trim", "StringTrimLeft": "ltrim", "StringTrimRight": "r
 _LARGEST = 2**31 - 1
 _ESCAPE = "\\"
 
+# Letters whose upper and lower case is one letter, wherever in a word they stand: Latin without ß, ı and the like, Greek without sigma,
+# Cyrillic; and the signs that have no case.
+_LETTERS = (
+    r"[\x00-\x{DE}\x{E0}-\x{12F}\x{132}-\x{148}\x{14A}-\x{19A}\x{19C}-\x{1EF}\x{1F1}-\x{24F}\x{391}-\x{3A2}\x{3A4}-\x{3AF}"
+    r"\x{3B1}-\x{3C1}\x{3C4}-\x{3CE}\x{400}-\x{52F}\x{2000}-\x{206F}\x{20A0}-\x{20BF}\x{3000}-\x{9FFF}\x{AC00}-\x{D7A3}"
+    r"\x{1F300}-\x{1FAFF}]*"
+)
+macro(
+    "hw_simple(s)",
+    f"CASE WHEN strlen(s) = length(s) OR s IS NULL THEN s WHEN regexp_full_match(s, '{_LETTERS}', 's') THEN s "
+    "ELSE hw_raise('letters without a simple case') END",
+)
 macro("hw_ascii(s)", "CASE WHEN strlen(s) <> length(s) THEN hw_raise('not ASCII') ELSE s END")
-macro("hw_from(s, position)", "CASE WHEN position > 0 THEN position - 1 WHEN position < 0 THEN length(s) + position ELSE 0 END")
+# Unlike greatest, this is NULL for NULL.
+macro("hw_not_negative(n)", "CASE WHEN n < 0 THEN 0 ELSE n END")
+macro(
+    "hw_from(s, position)",
+    "CASE WHEN position > 0 THEN position - 1 WHEN position < 0 THEN length(s) + position ELSE position END",
+)
 # The characters from start (which may lie before the string) to before start + count.
-macro("hw_slice(s, start, count)", "substring(s, greatest(start, 0) + 1, greatest(start + count - greatest(start, 0), 0))")
-macro("hw_pad_to(s, size)", "CASE WHEN size > 1000000 THEN hw_raise('a long string') ELSE greatest(size, 0) END")
+macro(
+    "hw_slice(s, start, count)",
+    "substring(s, hw_not_negative(start) + 1, hw_not_negative(start + count - hw_not_negative(start)))",
+)
+macro("hw_count(n)", "CASE WHEN n > 1000000 THEN hw_raise('a long string') ELSE hw_not_negative(n) END")
 
 
 @translates("Upper", "Lower")
 def letters(call: Call, arguments: Arguments) -> Typed:
     _strings(call, arguments)
-    return Typed(f"{call.function.lower()}(hw_ascii({arguments[0].sql}))", _STRING)
+    return Typed(f"{call.function.lower()}(hw_simple({arguments[0].sql}))", _STRING)
 
 
 @translates("Reverse")
@@ -125,7 +145,7 @@ def pad(call: Call, arguments: Arguments) -> Typed:
     string, size, filling = arguments
     _strings(call, (string, filling))
     function = {"StringLPad": "lpad", "StringRPad": "rpad"}[call.function]
-    count = cast(f"hw_pad_to({string.sql}, {size.sql})", pa.int32())
+    count = cast(f"hw_count({size.sql})", pa.int32())
     return Typed(f"{function}({string.sql}, {count}, {filling.sql})", _STRING)
 
 
@@ -139,12 +159,12 @@ def position(call: Call, arguments: Arguments) -> Typed:
 def repeat(call: Call, arguments: Arguments) -> Typed:
     string, times = arguments
     _strings(call, (string,))
-    return Typed(f"repeat({string.sql}, hw_pad_to({string.sql}, {times.sql}))", _STRING)
+    return Typed(f"repeat({string.sql}, hw_count({times.sql}))", _STRING)
 
 
 @translates("StringSpace")
 def spaces(_call: Call, arguments: Arguments) -> Typed:
-    return Typed(f"repeat(' ', hw_pad_to('', {arguments[0].sql}))", _STRING)
+    return Typed(f"repeat(' ', hw_count({arguments[0].sql}))", _STRING)
 
 
 @translates("Ascii")

@@ -6,7 +6,6 @@ name no instant or two, and the engines choose differently. So within a day of a
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,6 +26,7 @@ from headwater.evaluation.functions.rule import (
     text,
     translates,
 )
+from headwater.evaluation.functions.zones import FIRST, LAST, agree
 
 if TYPE_CHECKING:
     from headwater.algebra.expressions import Call
@@ -34,15 +34,22 @@ if TYPE_CHECKING:
     Arguments = tuple[Typed, ...]
 
 _NO_OFFSET = {"UTC", "Etc/UTC", "GMT", "Z"}
-_REGION = re.compile(r"(Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific)/[A-Za-z_/+-]+")
 _CLOCK = {"hour": "hour", "minute": "minute", "second": "second", "day": "day", "dd": "day"}
 _CLOCK |= {"millisecond": "milliseconds", "microsecond": "microseconds"}
+_BELOW_MINUTE = {"second", "milliseconds", "microseconds"}
 _DAY = 86_400_000_000
+_FAR = 9_200_000_000_000_000_000
 
+# DuckDB's infinite times are ordinary ones to Spark, and next to them DuckDB overflows unnoticed.
+macro("hw_time(t)", f"CASE WHEN isinf(t) OR abs(epoch_us(t)) > {_FAR} THEN hw_raise('a far time') ELSE t END")
+macro(
+    "hw_known(i)",
+    f"CASE WHEN isinf(i) OR epoch_us(i) NOT BETWEEN {FIRST}000000 AND {LAST}000000 THEN hw_raise('unknown clocks') ELSE i END",
+)
 macro("hw_offset(i, zone)", "epoch_us(timezone(zone, i)) - epoch_us(i)")
 macro(
     "hw_certain(i, zone)",
-    "CASE WHEN hw_offset(i, zone) <> hw_offset(i - INTERVAL 24 HOURS, zone) "
+    "CASE WHEN hw_offset(hw_known(i), zone) <> hw_offset(i - INTERVAL 24 HOURS, zone) "
     "OR hw_offset(i, zone) <> hw_offset(i + INTERVAL 24 HOURS, zone) THEN hw_raise('a change of the clocks') ELSE i END",
 )
 macro("hw_floor_divide(n, d)", "(n - ((n % d) + d) % d) // d")
@@ -51,12 +58,12 @@ macro("hw_floor_divide(n, d)", "(n - ((n % d) + d) % d) // d")
 def local(argument: Typed, call: Call) -> str:
     """The local time of an instant in the call's time zone."""
     if argument.type == LOCAL:
-        return f"hw_finite({argument.sql})"
+        return f"hw_time({argument.sql})"
     require(argument.type == INSTANT, f"{call.function} of {argument.type}")
     zone = time_zone(call)
     if zone in _NO_OFFSET:
-        return f"make_timestamp(epoch_us(hw_finite({argument.sql})))"
-    return f"timezone({text(zone)}, hw_finite({argument.sql}))"
+        return f"make_timestamp(epoch_us(hw_time({argument.sql})))"
+    return f"timezone({text(zone)}, hw_known({argument.sql}))"
 
 
 def instant(time: str, call: Call) -> str:
@@ -69,13 +76,13 @@ def instant(time: str, call: Call) -> str:
 
 def time_zone(call: Call) -> str:
     zone = option(call, "timeZoneId")
-    if zone is None or not (zone in _NO_OFFSET or _REGION.fullmatch(zone)):
-        raise Untranslatable(f"time zone {zone}")
+    if zone is None or not (zone in _NO_OFFSET or agree(zone)):
+        raise Untranslatable(f"the clocks of time zone {zone}")
     return zone
 
 
 def micros(argument: Typed) -> str:
-    return f"epoch_us(hw_finite({argument.sql}))"
+    return f"epoch_us(hw_time({argument.sql}))"
 
 
 @translates("Hour", "Minute", "Second")
@@ -94,6 +101,8 @@ def truncate(call: Call, arguments: Arguments) -> Typed:
     unit = constant(call, 0).lower()
     name = _CLOCK.get(unit) or UNITS.get(unit)
     require(name is not None and arguments[1].type == INSTANT, f"TruncTimestamp to {unit}")
+    if name in _BELOW_MINUTE:
+        return Typed(f"make_timestamptz(epoch_us(date_trunc('{name}', make_timestamp({micros(arguments[1])}))))", INSTANT)
     time = f"date_trunc('{name}', {local(arguments[1], call)})"
     return Typed(instant(f"CAST({time} AS TIMESTAMP)", call), INSTANT)
 
@@ -144,13 +153,13 @@ def to_number(call: Call, arguments: Arguments) -> Typed:
 def from_number(call: Call, arguments: Arguments) -> Typed:
     require(arguments[0].type == pa.int64(), f"{call.function} of {arguments[0].type}")
     unit = {"MillisToTimestamp": 1000, "MicrosToTimestamp": 1}[call.function]
-    return Typed(f"hw_finite(make_timestamptz({arguments[0].sql} * {unit}))", INSTANT)
+    return Typed(f"hw_time(make_timestamptz({arguments[0].sql} * {unit}))", INSTANT)
 
 
 @translates("SecondsToTimestamp")
 def from_seconds(call: Call, arguments: Arguments) -> Typed:
     require(arguments[0].type in (pa.int32(), pa.int64()), f"{call.function} of {arguments[0].type}")
-    return Typed(f"hw_finite(make_timestamptz(CAST({arguments[0].sql} AS BIGINT) * 1000000))", INSTANT)
+    return Typed(f"hw_time(make_timestamptz(CAST({arguments[0].sql} AS BIGINT) * 1000000))", INSTANT)
 
 
 @translates("PreciseTimestampConversion")
@@ -159,5 +168,7 @@ def reinterpret(call: Call, arguments: Arguments) -> Typed:
     (argument,) = arguments
     if argument.type == INSTANT:
         return Typed(micros(argument), pa.int64())
-    require(argument.type == pa.int64() and option(call, "toType") == "timestamp", f"PreciseTimestampConversion of {argument.type}")
-    return Typed(f"hw_finite(make_timestamptz({argument.sql}))", INSTANT)
+    require(
+        argument.type == pa.int64() and option(call, "toType") == "timestamp", f"PreciseTimestampConversion of {argument.type}"
+    )
+    return Typed(f"hw_time(make_timestamptz({argument.sql}))", INSTANT)
