@@ -2,7 +2,7 @@
 
     the value of translate(e) = Spark's value of e,   or DuckDB raises,   or there is no translation
 
-Nothing else is allowed: where DuckDB raises, the caller runs the same rows on Spark, which has the right answer or the right error.
+Nothing else is allowed. Where DuckDB raises, the caller runs the same rows on Spark, which has the right answer or error.
 The SQL holds on connections made here, which define the macros it calls and make division by zero an error.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headwater.algebra.expressions import Call, Column, Expression, Literal
-from headwater.evaluation import functions as _families  # noqa: F401  (importing the families registers their rules)
+from headwater.evaluation.functions import arithmetic, casts, collections, comparison, conditions, dates, strings, timestamps
 from headwater.evaluation.functions.literals import literal
 from headwater.evaluation.functions.rule import DURATION, MACROS, RULES, Typed, Untranslatable, sql_type
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Typed", "Untranslatable", "connection", "functions", "translate"]
 
+FAMILIES = (arithmetic, casts, collections, comparison, conditions, dates, strings, timestamps)
 # Guards name their arguments more than once, so nesting multiplies; beyond this, Spark is the better place.
 _LONGEST = 50_000
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {

@@ -205,7 +205,7 @@ def _is_child(name: str, key: str, value: object, children: int) -> bool:
 def _meaning(value: Any) -> Any:  # noqa: ANN401  (JSON)
     """The value without what differs between two analyses of the same text."""
     if isinstance(value, dict):
-        return {key: _meaning(part) for key, part in value.items() if key not in ("jvmId",)}
+        return {key: _meaning(part) for key, part in value.items() if key != "jvmId"}
     if isinstance(value, list):
         return [_meaning(part) for part in value]
     return value

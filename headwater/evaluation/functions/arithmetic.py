@@ -5,7 +5,7 @@ Integers keep their width and overflow raises, in both engines. Decimals get the
     a + b, a − b   scale max(s₁, s₂),          a digit more than the wider        a × b   scale s₁ + s₂, precision p₁ + p₂ + 1
     a ÷ b          scale max(6, s₁ + p₂ + 1)   a mod b   scale max(s₁, s₂)
 
-cut down to 38 digits; half is rounded away from zero. DuckDB divides decimals as doubles, so division is done on 128-bit integers.
+cut down to 38 digits; half is rounded away from zero. DuckDB divides decimals as doubles, so here 128-bit integers are divided.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Casts. Whether Spark raises, gives NULL or wraps around on what does not fit, the translation raises: it never has to know.
 
-DuckDB rounds where Spark cuts off, and takes more texts for numbers and dates than Spark does; both are guarded against. What depends on
-how Java writes or reads a floating-point number stays with Spark.
+DuckDB rounds where Spark cuts off, and takes more texts for numbers and dates than Spark does; both are guarded against. What
+depends on how Java writes a floating-point number stays with Spark.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _converted(call: Call, argument: Typed, to: pa.DataType) -> str:
     raise Untranslatable(f"a cast from {source} to {to}")
 
 
-def _number(argument: Typed, to: pa.DataType) -> str:
+def _number(argument: Typed, to: pa.DataType) -> str:  # noqa: PLR0911  (one for each way to make a number)
     source, sql = argument.type, argument.sql
     if to == pa.bool_() and _is_number(source):
         return f"({sql} <> 0)"

@@ -1,4 +1,4 @@
-"""Comparison. Both engines hold NaN equal to itself and above all numbers, −0.0 equal to 0.0, and compare strings by their bytes."""
+"""Comparison. In both engines NaN equals itself and is above all numbers, −0.0 equals 0.0, strings compare by their bytes."""
 
 from __future__ import annotations
 

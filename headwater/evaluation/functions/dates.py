@@ -1,4 +1,4 @@
-"""Dates. Both engines count days in the proleptic Gregorian calendar; DuckDB's two infinite dates are ordinary days to Spark."""
+"""Dates. Both engines count days in the proleptic Gregorian calendar; DuckDB's two infinite dates are mere days to Spark."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 """What a translation rule is, and the few words of SQL that all families share.
 
-A rule gets the call and its translated arguments and gives SQL for it. It may give SQL that raises — Spark then evaluates the same
-rows — but never SQL whose value differs from Spark's; where neither can be had, it says that the call is untranslatable.
+A rule gets the call and its translated arguments and gives SQL for it. The SQL may raise — Spark then evaluates the same rows —
+but its value never differs from Spark's; where neither can be had, the rule says that the call is untranslatable.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,6 +15,8 @@ import pyarrow as pa
 from headwater.algebra.expressions import Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater.algebra.expressions import Call
 
 

@@ -1,4 +1,4 @@
-"""Strings. Both engines count code points. Cases are changed where a letter has one simple counterpart, and order only in ASCII."""
+"""Strings. Both engines count code points. Case is changed where letters have one simple counterpart, order only in ASCII."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _SIDES = {"StringTrim": "trim", "StringTrimLeft": "ltrim", "StringTrimRight": "r
 _LARGEST = 2**31 - 1
 _ESCAPE = "\\"
 
-# Letters whose upper and lower case is one letter, wherever in a word they stand: Latin without ß, ı and the like, Greek without sigma,
-# Cyrillic; and the signs that have no case.
+# Letters whose upper and lower case is one letter, wherever in a word they stand: Latin without ß and the like, Greek without
+# sigma, Cyrillic; and signs that have no case.
 _LETTERS = (
     r"[\x00-\x{DE}\x{E0}-\x{12F}\x{132}-\x{148}\x{14A}-\x{19A}\x{19C}-\x{1EF}\x{1F1}-\x{24F}\x{391}-\x{3A2}\x{3A4}-\x{3AF}"
     r"\x{3B1}-\x{3C1}\x{3C4}-\x{3CE}\x{400}-\x{52F}\x{2000}-\x{206F}\x{20A0}-\x{20BF}\x{3000}-\x{9FFF}\x{AC00}-\x{D7A3}"

@@ -1,7 +1,7 @@
 """Instants (`TIMESTAMP`), read in the session's time zone, and local times (`TIMESTAMP_NTZ`).
 
-From an instant to local time there is one answer. Back there is not: in the hours around a change of the clocks a local time can
-name no instant or two, and the engines choose differently. So within a day of a change the translation raises.
+From an instant to local time there is one answer. Back there is not: around a change of the clocks a local time can name no
+instant or two, and the engines choose differently. So within a day of a change the translation raises.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether DuckDB and the JVM agree on the clocks of a time zone.
 
-Both bring their own edition of the time zone database, and editions differ: in the past where research corrected it, in the future
-where governments changed their minds. So a zone is compared once, change by change, before anything is computed in it.
+Both bring their own edition of the time zone database, and editions differ: in the past where research corrected it, in the
+future where governments changed their minds. So a zone is compared once, change by change, before anything is computed in it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def agree(zone: str) -> bool:
     """Do both engines show the same local time in `zone`, at every moment between the first and the last year?"""
     from pyspark import SparkContext
 
-    context = SparkContext._active_spark_context
+    context = SparkContext._active_spark_context  # noqa: SLF001  (there is no public way to ask)
     if context is None or not _REGION.fullmatch(zone):
         return False
-    changes, offsets = _changes(context._jvm, zone)
+    changes, offsets = _changes(context._jvm, zone)  # noqa: SLF001  (py4j)
     moments = np.unique(np.concatenate([changes, changes - 1, np.arange(FIRST, LAST, _STEP)]))
     moments = moments[(moments >= FIRST) & (moments < LAST)]
     theirs = offsets[np.searchsorted(changes, moments, side="right")]

@@ -1,0 +1,84 @@
+-- table: dates
+year(d)
+quarter(d)
+month(d)
+day(d)
+dayofyear(d)
+dayofweek(d)
+weekday(d)
+weekofyear(d)
+extract(yearofweek from d)
+date_add(d, n)
+date_sub(d, n)
+d + 1
+d - 3
+datediff(d, e)
+add_months(d, n)
+add_months(d, 1)
+d + interval '3' month
+d - interval '1-2' year to month
+d + interval '10' day
+last_day(d)
+trunc(d, 'year')
+trunc(d, 'quarter')
+trunc(d, 'MONTH')
+trunc(d, 'week')
+! trunc(d, 'nonsense')
+make_date(n, n, n)
+make_date(year(d), month(d), n)
+make_date(2000 + n, 2, 29)
+make_date(2019, 2, day(d))
+unix_date(d)
+date_from_unix_date(n)
+d - e > interval '10' day
+! d - e
+-- table: times
+hour(t)
+minute(t)
+second(t)
+hour(l)
+minute(l)
+second(l)
+extract(second from t)
+extract(second from l)
+year(t)
+month(l)
+dayofweek(t)
+date_trunc('year', t)
+date_trunc('quarter', t)
+date_trunc('month', t)
+date_trunc('week', t)
+date_trunc('day', t)
+date_trunc('hour', t)
+date_trunc('minute', t)
+date_trunc('second', t)
+date_trunc('millisecond', t)
+date_trunc('microsecond', t)
+date_trunc('month', l)
+t + interval '1' day
+t - interval '36' hour
+t + interval '90' minute
+t + interval '1 02:03:04.5' day to second
+l + interval '1' day
+l - interval '25' hour
+t + interval '1' month
+t - interval '1-1' year to month
+l + interval '13' month
+t - u > interval '1' day
+t - u = t - t
+l - m < interval '5' hour
+t - d > interval '1' hour
+! t - u
+unix_seconds(t)
+unix_millis(t)
+unix_micros(t)
+timestamp_seconds(n)
+timestamp_millis(n)
+timestamp_micros(n)
+@PreciseTimestampConversion t
+@PreciseTimestampConversion n
+date_add(t, 3)
+datediff(t, u)
+! t + make_interval(0, 0, 0, 1)
+! date_format(t, 'yyyy-MM')
+! months_between(t, u)
