@@ -308,7 +308,7 @@ def _where(delta: Delta, ids: NDArray[np.int64], condition: int | None) -> tuple
 def _appearing(seen: Arrangement, delta: Delta) -> tuple[Arrangement, Delta]:
     """The rows whose count leaves 0, with weight 1, and those whose count returns to it, with weight −1."""
     groups = group_rows(delta.rows, range(delta.rows.num_columns))
-    rows = delta.rows.take(pa.array(groups.representatives))
+    rows = normalised(delta.rows.take(pa.array(groups.representatives)))
     change = sum_by(groups.ids, groups.count, delta.weights)
     found = seen.lookup(rows, range(rows.num_columns))
     before = sum_by(found.probe, groups.count, found.weights)

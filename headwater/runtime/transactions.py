@@ -43,7 +43,7 @@ class Staging:
         wanted = consolidate(Delta.inserting(rows))
         key = tuple(range(len(table.arrow)))
         found = self._lookup(table, wanted.rows, table.key if table.key is not None else key)
-        groups = group_rows(pa.concat_batches([wanted.rows, found.rows]), key)
+        groups = group_rows(pa.concat_batches([wanted.rows, found.rows]), key, signed_zeros=True)
         present = sum_by(groups.ids[len(wanted) :], groups.count, found.weights)[groups.ids[: len(wanted)]]
         missing = np.flatnonzero(present < wanted.weights)
         if len(missing):

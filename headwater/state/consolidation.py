@@ -38,21 +38,23 @@ class Groups:
         return len(self.representatives)
 
 
-def group_rows(rows: pa.RecordBatch, columns: Sequence[int]) -> Groups:
-    """The groups of rows that are equal on the given columns."""
+def group_rows(rows: pa.RecordBatch, columns: Sequence[int], *, signed_zeros: bool = False) -> Groups:
+    """The groups of rows that are equal on the given columns, as keys or, with signed zeros, as rows."""
     count = rows.num_rows
     if count <= 1 or not columns:
         return Groups(np.zeros(count, np.int64), np.arange(min(count, 1)))
     hashes = hashing.hash_rows(rows, columns)
     order = np.argsort(hashes)
     ordered = hashes[order]
-    groups = segment(rows, columns, order, ordered[1:] == ordered[:-1])
+    groups = segment(rows, columns, order, ordered[1:] == ordered[:-1], signed_zeros=signed_zeros)
     ids = np.empty(count, np.int64)
     ids[order] = groups.ids
     return Groups(ids, first_of(ids, groups.count))
 
 
-def segment(rows: pa.RecordBatch, columns: Sequence[int], order: Indices, alike: NDArray[np.bool_]) -> Groups:
+def segment(
+    rows: pa.RecordBatch, columns: Sequence[int], order: Indices, alike: NDArray[np.bool_], *, signed_zeros: bool
+) -> Groups:
     """The groups of the rows as they stand in the given order, where ``alike[i]`` says that its rows i and i+1 have one hash.
 
     The numbers in the result are places in that order. The representatives ascend, whether hashes collide or not.
@@ -63,14 +65,23 @@ def segment(rows: pa.RecordBatch, columns: Sequence[int], order: Indices, alike:
     ids = np.cumsum(starts) - 1
     representatives = np.flatnonzero(starts)
     if len(ties):
-        same = _equal_at(rows, columns, order[ties], order[ties + 1])
+        same = _equal_at(rows, columns, order[ties], order[ties + 1], signed_zeros=signed_zeros)
         if not same.all():
             mixed = np.isin(ids, ids[ties[~same]])
-            return _tell_apart(rows, columns, order, representatives[ids], np.flatnonzero(mixed))
+            pending = np.flatnonzero(mixed)
+            return _tell_apart(rows, columns, order, representatives[ids], pending, signed_zeros=signed_zeros)
     return Groups(ids, representatives)
 
 
-def _tell_apart(rows: pa.RecordBatch, columns: Sequence[int], order: Indices, segments: Indices, pending: Indices) -> Groups:
+def _tell_apart(  # noqa: PLR0913  (all of one computation)
+    rows: pa.RecordBatch,
+    columns: Sequence[int],
+    order: Indices,
+    segments: Indices,
+    pending: Indices,
+    *,
+    signed_zeros: bool,
+) -> Groups:
     """The rare case: rows of one hash that differ, in the segments (named by their first places) of the pending places.
 
     Each round, the first pending row of every segment takes its equals.
@@ -79,7 +90,7 @@ def _tell_apart(rows: pa.RecordBatch, columns: Sequence[int], order: Indices, se
     while len(pending):
         _, first, inverse = np.unique(segments[pending], return_index=True, return_inverse=True)
         leader = pending[first][inverse]
-        same = _equal_at(rows, columns, order[pending], order[leader])
+        same = _equal_at(rows, columns, order[pending], order[leader], signed_zeros=signed_zeros)
         leaders[pending[same]] = leader[same]
         pending = pending[~same]
     representatives, ids = np.unique(leaders, return_inverse=True)
@@ -93,10 +104,13 @@ def first_of(ids: Indices, count: int) -> Indices:
     return first
 
 
-def _equal_at(rows: pa.RecordBatch, columns: Sequence[int], left: Indices, right: Indices) -> NDArray[np.bool_]:
+def _equal_at(
+    rows: pa.RecordBatch, columns: Sequence[int], left: Indices, right: Indices, *, signed_zeros: bool
+) -> NDArray[np.bool_]:
     compared = rows.select(list(columns))
     every = range(len(columns))
-    return equality.equal_rows(compared.take(pa.array(left)), every, compared.take(pa.array(right)), every)
+    first, second = compared.take(pa.array(left)), compared.take(pa.array(right))
+    return equality.equal_rows(first, every, second, every, signed_zeros=signed_zeros)
 
 
 def sum_by(ids: Indices, count: int, weights: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -122,7 +136,7 @@ def consolidate(delta: Delta) -> Delta:
     Example: rows ``a, b, a`` with weights ``1, 2, −1`` become ``b`` with weight 2.
     """
     if len(delta) > 1:
-        groups = group_rows(delta.rows, range(delta.rows.num_columns))
+        groups = group_rows(delta.rows, range(delta.rows.num_columns), signed_zeros=True)
         if groups.count < len(delta):
             weights = sum_by(groups.ids, groups.count, delta.weights)
             kept = np.flatnonzero(nonzero(weights))

@@ -89,6 +89,15 @@ def words(array: pa.Array) -> list[Words]:
     raise unsupported(array.type)
 
 
+def negative_zeros(array: pa.Array) -> NDArray[np.bool_] | None:
+    """Where a column of floating-point numbers is −0.0; None if it is no such column."""
+    if array.type.id not in _FLOATS:
+        return None
+    floats = _values(array, _FLOATS[array.type.id], 1)
+    zeros: NDArray[np.bool_] = (floats == 0) & np.signbit(floats)
+    return zeros
+
+
 def offsets(array: pa.Array) -> NDArray[np.int64]:
     """Where each value of a string, binary, list or map column begins in its data or its child, and where the last one ends."""
     if len(array) == 0:

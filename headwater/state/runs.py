@@ -85,7 +85,7 @@ def _consolidated(rows: pa.RecordBatch, weights: NDArray[np.int64], hashes: Hash
         order, alike = _refined(order, alike, ties)
     weights = weights[order]
     if alike.any():
-        groups = consolidation.segment(rows, range(rows.num_columns), order, alike)
+        groups = consolidation.segment(rows, range(rows.num_columns), order, alike, signed_zeros=True)
         order, weights = order[groups.representatives], consolidation.sum_by(groups.ids, groups.count, weights)
     kept = consolidation.nonzero(weights)
     if not kept.all():
