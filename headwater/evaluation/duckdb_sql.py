@@ -8,13 +8,22 @@ The SQL holds on connections made here, which define the macros it calls and mak
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from headwater.algebra.expressions import Call, Column, Expression, Literal
-from headwater.evaluation.functions import arithmetic, casts, collections, comparison, conditions, dates, strings, timestamps
-from headwater.evaluation.functions.literals import literal
+from headwater.algebra.expressions import Call, Column, Expression
+from headwater.evaluation.functions import (
+    arithmetic,
+    casts,
+    collections,
+    comparison,
+    conditions,
+    dates,
+    formats,
+    strings,
+    timestamps,
+)
+from headwater.evaluation.functions.literals import INTERVALS, UNKNOWN, literal
 from headwater.evaluation.functions.rule import DURATION, MACROS, RULES, Typed, Untranslatable, sql_type
 
 if TYPE_CHECKING:
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Typed", "Untranslatable", "connection", "functions", "translate"]
 
-FAMILIES = (arithmetic, casts, collections, comparison, conditions, dates, strings, timestamps)
+FAMILIES = (arithmetic, casts, collections, comparison, conditions, dates, formats, strings, timestamps)
 # Guards name their arguments more than once, so nesting multiplies; beyond this, Spark is the better place.
 _LONGEST = 50_000
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
@@ -35,15 +44,15 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "error_on_division_by_zero": "true",
     "ieee_floating_point_ops": "false",
     "integer_division": "false",
-    # It solves `x + 1 > 5` for x, and so hides that x + 1 overflows.
-    "disabled_optimizers": "expression_rewriter",
+    # The one solves `x + 1 > 5` for x, the other puts conditions first that spare the rest: both hide what would raise.
+    "disabled_optimizers": "expression_rewriter,reorder_filter",
 }
 
 
 def translate(expression: Expression) -> Typed:
     """SQL over the columns c0, c1, … for a whole expression."""
     translated = _translate(expression)
-    if translated.type == DURATION:
+    if translated.type in (DURATION, UNKNOWN):
         raise Untranslatable("an interval as a result")
     return translated
 
@@ -58,43 +67,50 @@ def connection(time_zone: str) -> duckdb.DuckDBPyConnection:
     import duckdb
 
     made = duckdb.connect(":memory:", config=_CONFIGURATION)
-    made.execute("SET TimeZone = $zone", {"zone": time_zone})
+    # The SQL names the zones it means; this one is for whoever looks at the values, and Spark knows some that DuckDB does not.
+    with contextlib.suppress(duckdb.Error):
+        made.execute("SET TimeZone = $zone", {"zone": time_zone})
     for definition in MACROS.values():
         made.execute(definition)
     return made
 
 
 def _translate(expression: Expression) -> Typed:
-    match expression:
-        case Column(index, kind):
-            sql_type(kind)
-            if "duration" in str(kind):
-                raise Untranslatable("a column of intervals")
-            return Typed(f"c{index}", kind)
-        case Literal():
-            return literal(expression)
-        case Call():
-            return _call(expression)
+    """From the leaves up, without recursion: a sum of a thousand terms is a thousand levels deep."""
+    waiting: list[tuple[Expression, bool]] = [(expression, False)]
+    done: list[Typed] = []
+    while waiting:
+        part, visited = waiting.pop()
+        if isinstance(part, Call) and not visited:
+            waiting.append((part, True))
+            waiting += [(argument, False) for argument in reversed(part.arguments)]
+        elif isinstance(part, Call):
+            first = len(done) - len(part.arguments)
+            done[first:] = [_call(part, tuple(done[first:]))]
+        else:
+            done.append(_column(part) if isinstance(part, Column) else literal(part))
+    return done[0]
 
 
-def _call(call: Call) -> Typed:
+def _column(column: Column) -> Typed:
+    sql_type(column.type)
+    if "duration" in str(column.type):
+        raise Untranslatable("a column of intervals")
+    return Typed(f"c{column.index}", column.type)
+
+
+def _call(call: Call, arguments: tuple[Typed, ...]) -> Typed:
+    if call.function == "Literal":
+        # Arrow has no type for it and DuckDB no SQL; the rules that can use it read it themselves.
+        return Typed("NULL", UNKNOWN)
     rule = RULES.get(call.function)
     if rule is None:
         raise Untranslatable(f"no rule for {call.function}")
     if call.option("collation") is not None:
         raise Untranslatable(f"{call.function} under a collation")
-    translated = rule(call, tuple(_argument(call, part) for part in call.arguments))
+    if any(argument.type == UNKNOWN for argument in arguments) and call.function not in INTERVALS:
+        raise Untranslatable(f"{call.function} of a constant without a type")
+    translated = rule(call, arguments)
     if len(translated.sql) > _LONGEST:
         raise Untranslatable("too long")
     return translated
-
-
-def _argument(call: Call, part: Expression) -> Typed:
-    """An argument; a constant that Arrow has no type for has no SQL either, and it is for the rule to read it."""
-    if (
-        isinstance(part, Call)
-        and part.function == "Literal"
-        and call.function in ("DateAddYMInterval", "TimestampAddYMInterval")
-    ):
-        return Typed("NULL", pa.null())
-    return _translate(part)

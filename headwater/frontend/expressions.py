@@ -44,7 +44,13 @@ _OPAQUE = (
 )
 # Numbers that are values, though they could be taken for the ordinal of a child.
 _NUMBERS = {("GetStructField", "ordinal"), ("GetArrayStructFields", "ordinal"), ("GetArrayStructFields", "numFields")}
-_NUMBERS |= {("MakeDecimal", "precision"), ("MakeDecimal", "scale"), ("XxHash64", "seed"), ("Murmur3Hash", "seed")}
+_NUMBERS |= {
+    ("MakeDecimal", "precision"),
+    ("MakeDecimal", "scale"),
+    ("AtLeastNNonNulls", "n"),
+    ("XxHash64", "seed"),
+    ("Murmur3Hash", "seed"),
+}
 _serial = itertools.count()
 
 
@@ -144,8 +150,8 @@ class _Reader:
             options["escapeChar"] = str(spark.escapeChar())
         if "hset" in fields:
             options["hset"] = _elements(spark.hset())
-        if fields - {"evalContext", "evalMode", "escapeChar", "hset"}:
-            options["text"] = spark.sql()
+        for key in fields - {"evalContext", "evalMode", "escapeChar", "hset"}:
+            options[key] = _shown(spark, key)
         return options
 
     def _spark(self, origin: Handle) -> Any:  # noqa: ANN401  (an object of the JVM)
@@ -177,6 +183,21 @@ def _collated(node: Json) -> str | None:
     """The type, if it compares strings otherwise than by their bytes; Arrow's type would not show it."""
     stated = json.dumps(node.get("dataType"))
     return stated if " collate " in stated else None
+
+
+def _shown(spark: Any, key: str) -> Any:  # noqa: ANN401  (an object of the JVM)
+    """A field for which the JSON has no words: its elements if it is a sequence, else what it says of itself."""
+    from py4j.protocol import Py4JError
+
+    try:
+        value = getattr(spark, key)()
+    except Py4JError:
+        return f"read {next(_serial)}"
+    try:
+        between = f"\x00{next(_serial)}\x00"
+        return value.mkString(between).split(between)
+    except (AttributeError, Py4JError):
+        return str(value)
 
 
 def _elements(values: Any) -> list[str | None]:  # noqa: ANN401  (a Scala set)

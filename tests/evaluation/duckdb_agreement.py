@@ -86,9 +86,9 @@ class Outcome:
         made.register("rows", self.rows)
         sql = self.translated.sql
         # Or it would evaluate parts that occur twice before TRY, and not under it.
-        made.execute("SET disabled_optimizers = 'expression_rewriter,common_subexpressions'")
+        made.execute("SET disabled_optimizers = 'expression_rewriter,reorder_filter,common_subexpressions'")
         _, caught = _caught_values(made.sql(f"SELECT TRY(struct_pack(v := {sql})) FROM rows").to_arrow_table().column(0))
-        made.execute("SET disabled_optimizers = 'expression_rewriter'")
+        made.execute("SET disabled_optimizers = 'expression_rewriter,reorder_filter'")
         good = pa.array([value != RAISES for value in caught])
         made.register("good_rows", self.rows.filter(good))
         together = made.sql(f"SELECT {sql} FROM good_rows").to_arrow_table().column(0)
@@ -174,6 +174,8 @@ class Agreement:
         if not found[2]:
             return made(part)
         precision, scale = map(int, found[2].split(","))
+        if found[1] == "AtLeastNNonNulls":
+            return made(precision, self._seq([part, part]))
         if found[1] == "CheckOverflow":
             return made(part, self._jvm.org.apache.spark.sql.types.DecimalType(precision, scale), False)  # noqa: FBT003
         return made(part, precision, scale, False)  # noqa: FBT003

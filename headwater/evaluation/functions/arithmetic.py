@@ -68,6 +68,11 @@ def divide(call: Call, arguments: Arguments) -> Typed:
 
 @translates("IntegralDivide")
 def integral_divide(_call: Call, arguments: Arguments) -> Typed:
+    left, right = arguments
+    if pa.types.is_decimal(left.type) and pa.types.is_decimal(right.type):
+        scale = max(left.type.scale, right.type.scale)
+        dividend, divisor = (f"({unscaled(part)} * {_power(scale - part.type.scale)})" for part in arguments)
+        return Typed(cast(f"({dividend} // {divisor})", pa.int64()), pa.int64())
     kind = same_types(arguments, "IntegralDivide")
     require(kind == pa.int64(), f"IntegralDivide of {kind}")
     return Typed(f"({arguments[0].sql} // {arguments[1].sql})", kind)
@@ -129,9 +134,15 @@ def whole_number(call: Call, arguments: Arguments) -> Typed:
 @translates("Round")
 def rounded(call: Call, arguments: Arguments) -> Typed:
     argument, scale = arguments[0], int(constant(call, 1))
-    require(scale >= 0, "Round to tens")
-    if is_whole(argument.type):
+    if is_whole(argument.type) and scale >= 0:
         return argument
+    if is_whole(argument.type):
+        step = 10 ** min(-scale, _MOST_DIGITS - 1)
+        return Typed(
+            cast(f"(hw_half_up(CAST({argument.sql} AS HUGEINT), {step}::HUGEINT) * {step}::HUGEINT)", argument.type),
+            argument.type,
+        )
+    require(scale >= 0, "Round of decimals to tens")
     require(pa.types.is_decimal(argument.type), f"Round of {argument.type}")
     places = min(scale, argument.type.scale)
     kind = pa.decimal128(min(argument.type.precision - argument.type.scale + 1 + places, _MOST_DIGITS), places)
@@ -146,6 +157,21 @@ def bits(call: Call, arguments: Arguments) -> Typed:
     if call.function == "BitwiseXor":
         return Typed(f"xor({left}, {right})", kind)
     return Typed(f"({left} {_BITS[call.function]} {right})", kind)
+
+
+@translates("ShiftRight")
+def shift_right(call: Call, arguments: Arguments) -> Typed:
+    kind = arguments[0].type
+    distance = int(constant(call, 1))
+    require(kind in (pa.int32(), pa.int64()) and 0 <= distance < kind.bit_width, f"ShiftRight of {kind}")
+    return Typed(f"({arguments[0].sql} >> {cast(str(distance), kind)})", kind)
+
+
+@translates("BitwiseCount")
+def count_bits(_call: Call, arguments: Arguments) -> Typed:
+    (argument,) = arguments
+    require(is_whole(argument.type), f"BitwiseCount of {argument.type}")
+    return Typed(f"CAST(bit_count({cast(argument.sql, pa.int64())}) AS INTEGER)", pa.int32())
 
 
 @translates("BitwiseNot")

@@ -16,6 +16,7 @@ from headwater.evaluation.functions.rule import (
     quoted,
     require,
     same_types,
+    text,
     translates,
 )
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 macro("hw_item(a, i)", "CASE WHEN i < 0 OR i >= len(a) THEN hw_raise('no such element') ELSE a[i + 1] END")
 macro("hw_element(a, i)", "CASE WHEN i = 0 OR abs(CAST(i AS BIGINT)) > len(a) THEN hw_raise('no such element') ELSE a[i] END")
+macro(
+    "hw_position(a, x)", "CASE WHEN a IS NULL OR x IS NULL THEN NULL ELSE CAST(coalesce(list_position(a, x), 0) AS BIGINT) END"
+)
+macro("hw_join(a, between)", "CASE WHEN a IS NULL THEN NULL ELSE coalesce(array_to_string(a, between), '') END")
 macro(
     "hw_holds(a, x)",
     "CASE WHEN a IS NULL OR x IS NULL THEN NULL WHEN list_contains(a, x) THEN true "
@@ -109,6 +114,31 @@ def concat(_call: Call, arguments: Arguments) -> Typed:
     return Typed("(" + " || ".join(argument.sql for argument in arguments) + ")", kind)
 
 
+@translates("ArrayMax", "ArrayMin")
+def extreme(call: Call, arguments: Arguments) -> Typed:
+    elements = _comparable(call, arguments[0])
+    return Typed(f"{call.function.replace('Array', 'list_').lower()}({arguments[0].sql})", elements)
+
+
+@translates("ArrayPosition")
+def position(call: Call, arguments: Arguments) -> Typed:
+    same_types((Typed("", _comparable(call, arguments[0])), arguments[1]), call.function)
+    return Typed(f"hw_position({arguments[0].sql}, {arguments[1].sql})", pa.int64())
+
+
+@translates("SortArray")
+def sort(call: Call, arguments: Arguments) -> Typed:
+    _comparable(call, arguments[0])
+    order = {"true": "'ASC', 'NULLS FIRST'", "false": "'DESC', 'NULLS LAST'"}[constant(call, 1)]
+    return Typed(f"list_sort({arguments[0].sql}, {order})", arguments[0].type)
+
+
+@translates("ArrayJoin")
+def join(call: Call, arguments: Arguments) -> Typed:
+    require(len(arguments) == 2 and arguments[0].type == pa.list_(pa.string()), "ArrayJoin")
+    return Typed(f"hw_join({arguments[0].sql}, {text(constant(call, 1))})", pa.string())
+
+
 @translates("MapKeys", "MapValues")
 def halves(call: Call, arguments: Arguments) -> Typed:
     (argument,) = arguments
@@ -116,6 +146,15 @@ def halves(call: Call, arguments: Arguments) -> Typed:
     if call.function == "MapKeys":
         return Typed(f"map_keys({argument.sql})", pa.list_(argument.type.key_type))
     return Typed(f"map_values({argument.sql})", pa.list_(argument.type.item_type))
+
+
+def _comparable(call: Call, argument: Typed) -> pa.DataType:
+    """The type of the elements, if both engines compare them alike and tell equal ones not apart."""
+    if not pa.types.is_list(argument.type):
+        raise Untranslatable(f"{call.function} of {argument.type}")
+    elements = argument.type.value_type
+    require(is_plain(elements) and not pa.types.is_floating(elements), f"{call.function} of {argument.type}")
+    return elements
 
 
 def _elements(call: Call, arguments: Arguments) -> pa.DataType:

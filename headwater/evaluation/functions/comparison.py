@@ -70,6 +70,17 @@ def is_not_null(_call: Call, arguments: Arguments) -> Typed:
     return Typed(f"({arguments[0].sql} IS NOT NULL)", pa.bool_())
 
 
+@translates("AtLeastNNonNulls")
+def at_least(call: Call, arguments: Arguments) -> Typed:
+    """NaN counts as missing."""
+    wanted = call.option("n")
+    if wanted is None:
+        raise Untranslatable("AtLeastNNonNulls without its number")
+    there = [f"isnan({a.sql}) IS FALSE" if pa.types.is_floating(a.type) else f"{a.sql} IS NOT NULL" for a in arguments]
+    count = " + ".join(["0", *(f"CAST(({part}) AS INTEGER)" for part in there)])
+    return Typed(f"({count} >= {int(wanted)})", pa.bool_())
+
+
 @translates("IsNaN")
 def is_nan(_call: Call, arguments: Arguments) -> Typed:
     require(pa.types.is_floating(arguments[0].type), f"IsNaN of {arguments[0].type}")

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 _DATE = pa.date32()
 _PARTS = {"Year": "year", "Quarter": "quarter", "Month": "month", "DayOfMonth": "day", "DayOfYear": "dayofyear"}
 _PARTS |= {"WeekOfYear": "week", "YearOfWeek": "isoyear"}
+_NAMES = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
+_WEEK_DAYS = {name[:size]: day for day, name in enumerate(_NAMES, 1) for size in (2, 3, None)}
 UNITS = {"year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "month": "month", "mon": "month", "mm": "month"}
 UNITS |= {"week": "week"}
 
 macro("hw_finite(d)", "CASE WHEN isinf(d) THEN hw_raise('an infinite time') ELSE d END")
+macro("hw_common(d)", "CASE WHEN d NOT BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN hw_raise('a far date') ELSE d END")
 macro("hw_plus_months(d, n)", "CAST(hw_finite(d) + to_months(n) AS DATE)")
 
 
@@ -89,6 +92,16 @@ def truncate(call: Call, arguments: Arguments) -> Typed:
 def make_date(_call: Call, arguments: Arguments) -> Typed:
     require(all(argument.type == pa.int32() for argument in arguments), "MakeDate")
     return Typed(f"make_date({', '.join(argument.sql for argument in arguments)})", _DATE)
+
+
+@translates("NextDay")
+def next_day(call: Call, arguments: Arguments) -> Typed:
+    """The first day after the date that is the given day of the week."""
+    wanted = constant(call, 1).upper()
+    require(wanted in _WEEK_DAYS, f"NextDay {wanted}")
+    _date(call, arguments[0])
+    date = f"hw_common({arguments[0].sql})"
+    return Typed(f"({date} + CAST(({_WEEK_DAYS[wanted]} - isodow({date}) + 6) % 7 + 1 AS INTEGER))", _DATE)
 
 
 @translates("UnixDate")

@@ -13,6 +13,9 @@ from headwater.evaluation.functions.rule import DURATION, INSTANT, LOCAL, Typed,
 if TYPE_CHECKING:
     from headwater.algebra.expressions import Call, Expression, Literal
 
+# The type of a constant that Arrow has no type for, and the functions that can use one all the same.
+UNKNOWN = pa.month_day_nano_interval()
+INTERVALS = ("DateAddYMInterval", "TimestampAddYMInterval")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MICROSECONDS = re.compile(r"-?\d+")
 _BINARY = re.compile(r"X'((?:[0-9A-F]{2})*)'")

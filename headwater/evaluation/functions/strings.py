@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from headwater.algebra.expressions import Literal
 from headwater.evaluation.functions.rule import (
     Typed,
     Untranslatable,
@@ -89,6 +90,9 @@ def octets(_call: Call, arguments: Arguments) -> Typed:
 def substring(call: Call, arguments: Arguments) -> Typed:
     string, position, count = arguments
     _strings(call, (string,))
+    start, size = (part.value if isinstance(part, Literal) else None for part in call.arguments[1:])
+    if start is not None and int(start) >= 0 and size is not None and int(size) >= 0:
+        return Typed(f"substring({string.sql}, {max(int(start), 1)}, {size})", _STRING)
     wide = [f"CAST({argument.sql} AS BIGINT)" for argument in (position, count)]
     return Typed(f"hw_slice({string.sql}, hw_from({string.sql}, {wide[0]}), {wide[1]})", _STRING)
 
@@ -125,7 +129,8 @@ def like(call: Call, arguments: Arguments) -> Typed:
         raise Untranslatable("LIKE with an unknown escape character")
     if not re.fullmatch(rf"(?:[^{re.escape(escape)}]|{re.escape(escape)}[_%{re.escape(escape)}])*", pattern, re.DOTALL):
         raise Untranslatable("LIKE with an escape character where none may be")
-    return Typed(f"({arguments[0].sql} LIKE {text(pattern)} ESCAPE {text(escape)})", pa.bool_())
+    escaped = f" ESCAPE {text(escape)}" if escape in pattern else ""
+    return Typed(f"({arguments[0].sql} LIKE {text(pattern)}{escaped})", pa.bool_())
 
 
 @translates("StringReplace")
@@ -155,6 +160,32 @@ def position(call: Call, arguments: Arguments) -> Typed:
     return Typed(f"CAST(strpos({arguments[0].sql}, {arguments[1].sql}) AS INTEGER)", pa.int32())
 
 
+@translates("StringLocate")
+def position_after(call: Call, arguments: Arguments) -> Typed:
+    part, string, _ = arguments
+    _strings(call, (part, string))
+    require(constant(call, 2) == "1", "StringLocate from elsewhere than the start")
+    return Typed(f"CAST(strpos({string.sql}, {part.sql}) AS INTEGER)", pa.int32())
+
+
+@translates("SubstringIndex")
+def until_delimiter(call: Call, arguments: Arguments) -> Typed:
+    _strings(call, arguments[:2])
+    delimiter, count = constant(call, 1), constant(call, 2)
+    require(delimiter != "" and count in ("1", "-1"), f"SubstringIndex by {count}")
+    return Typed(f"split_part({arguments[0].sql}, {text(delimiter)}, {count})", _STRING)
+
+
+@translates("StringSplitSQL", "StringSplit")
+def split(call: Call, arguments: Arguments) -> Typed:
+    """By a constant that is no pattern."""
+    _strings(call, arguments[:2])
+    delimiter = constant(call, 1)
+    require(re.fullmatch(r"[\w\s,;:/#@!=<>~&%'\"-]+", delimiter) is not None, "StringSplit by a pattern")
+    require(len(arguments) < 3 or constant(call, 2) == "-1", "StringSplit with a limit")
+    return Typed(f"string_split({arguments[0].sql}, {text(delimiter)})", pa.list_(_STRING))
+
+
 @translates("StringRepeat")
 def repeat(call: Call, arguments: Arguments) -> Typed:
     string, times = arguments
@@ -177,6 +208,24 @@ def first_code(call: Call, arguments: Arguments) -> Typed:
 def md5(_call: Call, arguments: Arguments) -> Typed:
     require(arguments[0].type == pa.binary(), "Md5")
     return Typed(f"md5({arguments[0].sql})", _STRING)
+
+
+@translates("Sha1")
+def sha1(_call: Call, arguments: Arguments) -> Typed:
+    require(arguments[0].type == pa.binary(), "Sha1")
+    return Typed(f"sha1({arguments[0].sql})", _STRING)
+
+
+@translates("Sha2")
+def sha2(call: Call, arguments: Arguments) -> Typed:
+    require(arguments[0].type == pa.binary() and constant(call, 1) in ("0", "256"), "Sha2")
+    return Typed(f"sha256({arguments[0].sql})", _STRING)
+
+
+@translates("Hex")
+def hexadecimal(_call: Call, arguments: Arguments) -> Typed:
+    require(arguments[0].type in (pa.int64(), pa.binary(), _STRING), f"Hex of {arguments[0].type}")
+    return Typed(f"hex({arguments[0].sql})", _STRING)
 
 
 def _strings(call: Call, arguments: Arguments) -> None:

@@ -55,8 +55,19 @@ round(l1, 2)
 i1 * 1.5
 l1 / 3.0
 i1 + 0.1
-! round(i1, -1)
+round(i1, -1)
+round(y1, -2)
+round(h1, -1)
+round(l1, -3)
+round(l1, -30)
+shiftright(i1, 2)
+shiftright(l1, 0)
+shiftright(l1, 63)
+! shiftright(i1, 40)
 ! shiftleft(i1, 2)
+bit_count(i1)
+bit_count(l1)
+bit_count(y1)
 -- table: floats
 f1 + f2
 f1 - f2
@@ -144,7 +155,11 @@ abs(s1)
 a1 % 3
 k1 % k2
 ! pmod(a1, a2)
-! a1 div a2
+a1 div a2
+p1 div a2
+w1 div w2
+s1 div k2
+z1 div k2
 round(a1)
 round(a1, 1)
 round(a1, 2)

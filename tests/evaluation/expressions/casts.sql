@@ -88,10 +88,16 @@ to_date(s)
 to_timestamp(s)
 s > 5
 s = date'2020-01-01'
+to_date(s, 'yyyy-MM-dd')
+to_date(s, 'yyyyMMdd')
+to_date(s, 'yyyy/MM/dd')
+! to_date(s, 'yyyy-M-d')
 -- table: zoned_texts
 cast(s as timestamp)
 cast(s as timestamp_ntz)
 cast(s as date)
+to_timestamp(s, 'yyyy-MM-dd HH:mm:ss')
+to_timestamp_ntz(s, 'yyyy-MM-dd HH:mm:ss')
 -- table: dates
 cast(d as string)
 cast(d as timestamp_ntz)

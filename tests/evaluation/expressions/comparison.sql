@@ -61,6 +61,8 @@ isnan(f1)
 nanvl(d1, d2)
 nanvl(f1, f2)
 d1 is null
+@AtLeastNNonNulls(2, 0) d1
+@AtLeastNNonNulls(1, 0) f1
 -- table: decimals
 a1 = a2
 a1 < a2
