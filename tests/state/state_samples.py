@@ -80,6 +80,32 @@ def meanings(rows: pa.RecordBatch) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True)) if columns else [()] * rows.num_rows
 
 
+NEGATIVE_ZERO = "-0.0"
+
+
+def identity(value: Any) -> Any:
+    """As `meaning`, but for rows instead of keys: −0.0 is not 0.0."""
+    if isinstance(value, float) and value == 0 and math.copysign(1, value) < 0:
+        return NEGATIVE_ZERO
+    if isinstance(value, dict):
+        return tuple((name, identity(field)) for name, field in value.items())
+    if isinstance(value, (list, tuple)) and not isinstance(value, pa.MonthDayNano):
+        return ("list", *map(identity, value))
+    return meaning(value)
+
+
+def identities(rows: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    columns = [list(map(identity, column.to_pylist())) for column in rows.columns]
+    return list(zip(*columns, strict=True)) if columns else [()] * rows.num_rows
+
+
+def as_key(value: Any) -> Any:
+    """The meaning of what has this identity."""
+    if isinstance(value, tuple):
+        return tuple(map(as_key, value))
+    return 0.0 if value == NEGATIVE_ZERO else value
+
+
 def batch(types: list[pa.DataType], rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     if not types:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))

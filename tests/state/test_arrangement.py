@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from state_samples import KEPT_TYPES, batch, batches, meanings, poor_hash
+from state_samples import KEPT_TYPES, as_key, batch, batches, identities, meanings, poor_hash
 
 from headwater.delta import Delta, positional, without_columns
 from headwater.state import runs
@@ -26,13 +26,13 @@ def weights_of(result: Delta | Matches) -> list[list[int]]:
 
 def added(model: Model, delta: Delta) -> Model:
     total = defaultdict(lambda: [0] * len(weights_of(delta)[0]), {row: list(weight) for row, weight in model.items()})
-    for row, weight in zip(meanings(delta.rows), weights_of(delta), strict=True):
+    for row, weight in zip(identities(delta.rows), weights_of(delta), strict=True):
         total[row] = [a + b for a, b in zip(total[row], weight, strict=True)]
     return {row: weight for row, weight in total.items() if any(weight)}
 
 
 def as_model(delta: Delta) -> Model:
-    rows = meanings(delta.rows)
+    rows = identities(delta.rows)
     assert len(set(rows)) == len(rows), "not consolidated"
     return dict(zip(rows, weights_of(delta), strict=True))
 
@@ -41,7 +41,7 @@ def found(matches: Matches) -> Model:
     """Weights of the pairs of probe and row; those that occur several times summed."""
     assert len(matches) == len(matches.probe) == matches.rows.num_rows == len(matches.weights)
     total: Model = {}
-    for asked, row, weight in zip(matches.probe.tolist(), meanings(matches.rows), weights_of(matches), strict=True):
+    for asked, row, weight in zip(matches.probe.tolist(), identities(matches.rows), weights_of(matches), strict=True):
         old = total.get((asked, row), [0] * len(weight))
         total[asked, row] = [a + b for a, b in zip(old, weight, strict=True)]
     return {pair: weight for pair, weight in total.items() if any(weight)}
@@ -52,7 +52,7 @@ def expected_matches(model: Model, key: list[int], probe: pa.RecordBatch, column
         (asked, row): weight
         for asked, wanted in enumerate(meanings(probe))
         for row, weight in model.items()
-        if [row[i] for i in key] == [wanted[i] for i in columns]
+        if [as_key(row[i]) for i in key] == [wanted[i] for i in columns]
     }
 
 
@@ -200,7 +200,7 @@ def test_runs_of_large_types_answer_in_the_types_of_the_schema() -> None:
         matches = arrangement.lookup(rows.slice(1, 2), [0]).consolidated()
         assert matches.rows.schema == rows.schema
         assert matches.weights.tolist() == [len(pieces)] * 2
-        assert as_model(arrangement.contents()) == {row: [len(pieces)] for row in meanings(rows)}
+        assert as_model(arrangement.contents()) == {row: [len(pieces)] for row in identities(rows)}
         assert arrangement.contents().schema == rows.schema
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from state_samples import KEPT_TYPES, batch, batches, meanings, poor_hash
+from state_samples import KEPT_TYPES, batch, batches, identities, meanings, poor_hash
 
 from headwater.delta import Delta
 from headwater.state.consolidation import consolidate, group_rows, sum_by
@@ -40,10 +40,10 @@ def test_consolidation_is_the_counter(bits: int, width: int | None, data: st.Dat
     with poor_hash(bits):
         result = consolidate(Delta(rows, weights))
     expected: Counter[object] = Counter()
-    for meaning, weight in zip(meanings(rows), weights.reshape(rows.num_rows, places).tolist(), strict=True):
+    for meaning, weight in zip(identities(rows), weights.reshape(rows.num_rows, places).tolist(), strict=True):
         for place, number in enumerate(weight):
             expected[meaning, place] += number
-    found = meanings(result.rows)
+    found = identities(result.rows)
     assert len(set(found)) == len(found)
     numbers = result.weights.reshape(len(found), places).tolist()
     assert all(any(weight) for weight in numbers)
