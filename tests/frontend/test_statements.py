@@ -31,6 +31,7 @@ from headwater.frontend.statements import (
     select_inserted,
     select_merged,
     select_updated,
+    target_columns,
 )
 
 if TYPE_CHECKING:
@@ -393,6 +394,19 @@ def test_select_merged(tables: SparkSession, text: str, expected: list[tuple[obj
 def test_merge_refuses_two_matches_even_without_action(tables: SparkSession) -> None:
     with pytest.raises(InvalidRows, match="MERGE_CARDINALITY_VIOLATION"):
         merged(tables, "MERGE INTO `t``t` a USING (VALUES (1), (1)) AS b(k) ON a.id = b.k WHEN MATCHED AND b.k = 2 THEN DELETE")
+
+
+def test_target_columns_are_types_that_spark_reads(spark: SparkSession) -> None:
+    from pyspark.sql.types import StructType
+
+    ddl = (
+        "a STRUCT<`x y`: INT, `b``c`: ARRAY<STRUCT<`p,q`: MAP<STRING, DECIMAL(9, 2)>>>>, b INTERVAL DAY TO SECOND, c VARIANT, "
+        "d TIMESTAMP_NTZ, e INTERVAL YEAR TO MONTH, f BINARY, g STRING COLLATE UTF8_LCASE, h TIMESTAMP, i STRUCT<>"
+    )
+    schema = StructType.fromDDL(ddl)
+    assert isinstance(schema, StructType)
+    casts = [f"CAST(NULL AS {column.type}) AS {quote(column.name)}" for column in target_columns(schema)]
+    assert spark.sql(f"SELECT {', '.join(casts)}").schema == schema
 
 
 @pytest.mark.parametrize("statement", [statement for _, statement in READ if isinstance(statement, CreateTable)])

@@ -15,6 +15,7 @@ from headwater.frontend.statements.selects import (
     select_inserted,
     select_merged,
     select_updated,
+    target_columns,
 )
 from headwater.frontend.statements.syntax import (
     Assignment,
@@ -58,4 +59,5 @@ __all__ = [
     "select_inserted",
     "select_merged",
     "select_updated",
+    "target_columns",
 ]

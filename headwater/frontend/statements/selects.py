@@ -21,6 +21,8 @@ from headwater.errors import UnknownName
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pyspark.sql.types import DataType, StructType
+
     from headwater.frontend.statements.syntax import Assignment, Clause, Delete, Insert, Merge, Update
 
 _ROW = "__headwater_row"
@@ -31,6 +33,11 @@ class TargetColumn(NamedTuple):
 
     name: str
     type: str
+
+
+def target_columns(schema: StructType) -> list[TargetColumn]:
+    """The columns of a table with this schema."""
+    return [TargetColumn(field.name, _ddl(field.dataType)) for field in schema.fields]
 
 
 def quote(identifier: str) -> str:
@@ -135,6 +142,20 @@ def _positions(named: list[str], columns: Sequence[TargetColumn], table: str) ->
     if unknown:
         raise UnknownName(f"table {table!r} has no column {unknown[0]!r}; it has {_list(column.name for column in columns)}")
     return {known[name.lower()]: i for i, name in enumerate(named)}
+
+
+def _ddl(kind: DataType) -> str:
+    """A type as Spark's parser reads it; `simpleString` leaves the names of a struct's fields unquoted."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match kind:
+        case StructType():
+            return f"STRUCT<{_list(f'{quote(field.name)}: {_ddl(field.dataType)}' for field in kind.fields)}>"
+        case ArrayType():
+            return f"ARRAY<{_ddl(kind.elementType)}>"
+        case MapType():
+            return f"MAP<{_ddl(kind.keyType)}, {_ddl(kind.valueType)}>"
+    return kind.simpleString()
 
 
 def _named(expressions: Sequence[str], source: str, condition: str | None, names: Sequence[str]) -> str:
