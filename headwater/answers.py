@@ -69,4 +69,4 @@ class Answer:
 
     def dataframe(self) -> DataFrame:
         """The rows as a Spark DataFrame."""
-        return self._session.spark.createDataFrame(self.arrow(), self._schema)  # type: ignore[call-overload]
+        return self._session.spark.createDataFrame(self.arrow(), self._schema)

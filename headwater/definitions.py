@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from headwater.algebra.plan import Scan, walk
 from headwater.compiler.dataflow import Step, in_order
 from headwater.compiler.presentation import Presentation, presented
@@ -24,6 +22,7 @@ from headwater.state.consolidation import consolidate
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from headwater.compiler.compiler import Compiler
@@ -155,7 +154,7 @@ class Definitions:
         return Definition(entries, backfill.states, backfill.work, changed, frozenset(restarted))
 
     def _backfill(self, now: Snapshot) -> Backfill:
-        readers = {}
+        readers: dict[Step, Step] = {}
         for step in now.states:
             if step.label == "Arrange":
                 readers.setdefault(step.inputs[0], step)

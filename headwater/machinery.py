@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from headwater.answers import Answer, table_of
 from headwater.compiler.compiler import Compiler
 from headwater.compiler.linear import Engines
-from headwater.delta import one_batch
 from headwater.definitions import Definitions, source_step
+from headwater.delta import one_batch
 from headwater.errors import EvaluationFailed, InvalidSchema, NotSupported
 from headwater.evaluation.duckdb_sql import connection
 from headwater.evaluation.spark import SparkEvaluator, failure
@@ -23,6 +22,7 @@ from headwater.schema import arrow_of, arrow_schema
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from headwater.runtime.catalog import Entry, Snapshot
@@ -75,7 +75,7 @@ class Machinery:
 
     def frame(self, entry: Entry, rows: pa.Table) -> DataFrame:
         """Rows as a DataFrame that is known to stand for a table or view."""
-        frame = self._spark.createDataFrame(rows, entry.schema)  # type: ignore[call-overload]
+        frame = self._spark.createDataFrame(rows, entry.schema)
         return self.analyser.stand_in(self._spark, entry.name, entry.schema, frame)
 
     def once(self, session: Session, text: str, now: Snapshot) -> Answer:

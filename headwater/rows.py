@@ -60,7 +60,7 @@ def _castable(given: pa.DataType, wanted: pa.DataType) -> bool:
     return _family(given) == _family(wanted)
 
 
-def _family(kind: pa.DataType) -> str:
+def _family(kind: pa.DataType) -> str:  # noqa: PLR0911  (one case a kind)
     if pa.types.is_dictionary(kind):
         return _family(kind.value_type)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):

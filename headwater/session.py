@@ -7,7 +7,7 @@ import sys
 from contextlib import contextmanager
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -93,7 +93,7 @@ class Session:
             return Table(self, name.lower())
 
     def table(self, name: str) -> Table:
-        self._table(name)
+        self.table_entry(name)
         return Table(self, name.lower())
 
     def tables(self) -> Mapping[str, Table]:
@@ -101,7 +101,7 @@ class Session:
 
     def drop_table(self, name: str) -> None:
         with self.epochs.lock:
-            self._table(name)
+            self.table_entry(name)
             self._drop(name)
 
     # -- views
@@ -109,8 +109,8 @@ class Session:
     def create_view(self, name: str, query: str | DataFrame, *, refresh: str = "auto", replace: bool = False) -> View:
         """A live view of a query, SQL or a DataFrame built on `dataframe(…)`.
 
-        `refresh` is auto (incremental where there is a rule, else recomputed and compared), incremental (refused if a part would be
-        recomputed) or full. With `replace`, a view of that name gets the new query in one epoch.
+        `refresh` is auto (incremental where there is a rule, else recomputed and compared), incremental (refused if a part
+        would be recomputed) or full. With `replace`, a view of that name gets the new query in one epoch.
         """
         if refresh not in REFRESH:
             raise NotSupported(f"refresh is one of {', '.join(REFRESH)}, not {refresh!r}")
@@ -204,7 +204,7 @@ class Session:
             if started and spark is not None:
                 spark.stop()
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -217,7 +217,7 @@ class Session:
         zone = "UTC" if isinstance(rows, pa.Table | pa.RecordBatch) else self._machinery.time_zone
         return batch_of(rows, table, zone)
 
-    def _table(self, name: str) -> TableEntry:
+    def table_entry(self, name: str) -> TableEntry:
         entry = self.snapshot.entries.get(name.lower())
         if isinstance(entry, ViewEntry):
             raise UnknownName(f"{name!r} is a view, not a table; views change only with the tables they read")
@@ -279,20 +279,20 @@ class Transaction:
         self._staging = staging
 
     def insert(self, table: str, rows: object) -> None:
-        entry = self._session._table(table)
+        entry = self._session.table_entry(table)
         self._staging.insert(entry, self._session.rows_for(entry, rows))
 
     def delete(self, table: str, rows: object) -> None:
-        entry = self._session._table(table)
+        entry = self._session.table_entry(table)
         self._staging.delete(entry, self._session.rows_for(entry, rows))
 
     def upsert(self, table: str, rows: object) -> None:
-        entry = self._session._table(table)
+        entry = self._session.table_entry(table)
         self._staging.upsert(entry, self._session.rows_for(entry, rows))
 
     def replace(self, table: str, old: object, new: object) -> None:
         """Removes rows and adds others in their place."""
-        entry = self._session._table(table)
+        entry = self._session.table_entry(table)
         self._staging.replace(entry, self._session.rows_for(entry, old), self._session.rows_for(entry, new))
 
     def sql(self, text: str) -> None:

@@ -14,6 +14,8 @@ from headwater.frontend import statements
 from headwater.runtime.catalog import ViewEntry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from headwater.runtime.catalog import TableEntry
     from headwater.session import Session, Transaction
 
@@ -66,8 +68,8 @@ class Runner:
         """Asks for the rows to change by a query, and changes them in the transaction."""
         if not isinstance(statement, statements.Insert | statements.Update | statements.Delete | statements.Merge):
             raise NotSupported("a transaction takes INSERT, UPDATE, DELETE and MERGE; other statements stand alone")
-        table = self._session._table(statement.table)
-        columns = [statements.TargetColumn(field.name, field.dataType.simpleString()) for field in table.schema.fields]
+        table = self._session.table_entry(statement.table)
+        columns = statements.target_columns(table.schema)
         old, new = self._rows(statement, table, columns, transaction)
         transaction.replace(table.name, old, new)
 
@@ -135,7 +137,7 @@ class Runner:
         rows = [(f.name, f.dataType.simpleString(), "key" if f.name in key else "") for f in entry.schema.fields]
         return self._texts(["column", "type", "key"], rows)
 
-    def _texts(self, names: list[str], rows: list[tuple[str, ...]]) -> Answer:
+    def _texts(self, names: list[str], rows: Sequence[tuple[str, ...]]) -> Answer:
         schema = StructType([StructField(name, StringType()) for name in names])
         columns = [pa.array([row[i] for row in rows], pa.string()) for i in range(len(names))]
         return Answer(self._session, schema, pa.Table.from_arrays(columns, names=names))

@@ -1,4 +1,4 @@
-"""Where a part of the algebra came from: a way into a tree that lives elsewhere, walked only when someone needs the thing itself."""
+"""Where a part of the algebra came from: a way into a tree elsewhere, walked only when someone needs the thing itself."""
 
 from __future__ import annotations
 

@@ -2,16 +2,14 @@
 
     SELECT g(k), f(sum(x + 1))    becomes    π g(#0), f(#1)  ∘  γ #0; sum(#1)  ∘  π k, x + 1
 
-Functions with an exact sum (`accumulators`), and least and greatest values, are maintained; if one function of the aggregate has
-neither, the touched groups are evaluated again, all functions at once.
+Functions with an exact sum (`accumulators`), and least and greatest values, are maintained; if one function of the aggregate
+has neither, the touched groups are evaluated again, all functions at once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, TypeGuard
 
 from headwater.algebra import plan
 from headwater.algebra.expressions import Call, Column, Expression, Literal, rewrite, walk
@@ -22,7 +20,7 @@ from headwater.operators.ordering import is_ordered
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.algebra.plan import Types
+    import pyarrow as pa
 
     TypeOf = Callable[[Expression], pa.DataType]
 
@@ -31,7 +29,7 @@ _EXTREMES = {"Min": False, "Max": True}
 
 @dataclass(frozen=True)
 class Lowered:
-    """An aggregate in three parts; `calls` are the functions over the columns of `below`, `above` reads keys and their values."""
+    """An aggregate in three parts: `calls` are functions over the columns of `below`, `above` reads keys and their values."""
 
     below: plan.Project
     keys: int
@@ -42,19 +40,19 @@ class Lowered:
 
 def lower(node: plan.Aggregate, type_of: TypeOf) -> Lowered:
     """Takes an aggregate apart."""
-    calls = list(dict.fromkeys(call for output in node.outputs for call in walk(output) if is_aggregate(call)))
+    calls = list(dict.fromkeys(call for output in node.outputs for call in walk(output) if _is_aggregate(call)))
     inner = [part for call in calls for part in _arguments(call)]
     columns: list[Expression] = [*node.keys, *(part for part in dict.fromkeys(inner) if part not in node.keys)]
     types = tuple(type_of(column) for column in columns)
     below = plan.Project(types=types, child=node.child, expressions=tuple(columns))
     places = {column: Column(i, types[i]) for i, column in reversed(list(enumerate(columns)))}
     over = tuple(_over(call, places) for call in calls)
-    results = {call: Column(len(node.keys) + i, type_of(call)) for i, call in enumerate(calls)}
+    results: dict[Expression, Column] = {call: Column(len(node.keys) + i, type_of(call)) for i, call in enumerate(calls)}
     return Lowered(below, len(node.keys), over, *_above(node, results, places, len(calls)))
 
 
 def _above(
-    node: plan.Aggregate, results: dict[Call, Column], places: dict[Expression, Column], count: int
+    node: plan.Aggregate, results: dict[Expression, Column], places: dict[Expression, Column], count: int
 ) -> tuple[tuple[Expression, ...], tuple[plan.Node, ...]]:
     """The outputs over keys and results; a value of a scalar subquery is joined on after the aggregate."""
     scalars: list[plan.Node] = []
@@ -62,7 +60,7 @@ def _above(
 
     def place(part: Expression) -> Expression | None:
         if part in results:
-            return results[part]  # type: ignore[index]
+            return results[part]
         if part in keys:
             return places[part]
         if isinstance(part, Column):
@@ -83,7 +81,7 @@ def _scalar_at(node: plan.Node, index: int) -> plan.Node:
     return node.right
 
 
-def is_aggregate(part: Expression) -> bool:
+def _is_aggregate(part: Expression) -> TypeGuard[Call]:
     return isinstance(part, Call) and part.function == "AggregateExpression"
 
 
@@ -102,19 +100,18 @@ def _maintained(call: Call, node: plan.Aggregate) -> Measure | Extreme | None:
     function = call.arguments[0]
     assert isinstance(function, Call)
     condition = call.arguments[1].index if len(call.arguments) > 1 else None  # type: ignore[union-attr]
-    inputs = function.arguments
-    if function.function == "Count":
-        inputs = tuple(part for part in inputs if isinstance(part, Column))
-    if not all(isinstance(part, Column) for part in inputs):
+    inputs = [part for part in function.arguments if isinstance(part, Column)]
+    constant = function.function == "Count" and all(isinstance(part, Column | Literal) for part in function.arguments)
+    if len(inputs) < len(function.arguments) and not constant:
         return None
     name = "Max" if _is_single_value(function, condition, node) else function.function
-    if name in _EXTREMES and is_ordered(inputs[0].type):  # type: ignore[arg-type]
-        return Extreme(inputs[0].index, _EXTREMES[name], inputs[0].type, condition)  # type: ignore[union-attr,arg-type]
-    found = accumulator(name, [part.type for part in inputs], dict(function.options))  # type: ignore[misc]
+    if name in _EXTREMES and is_ordered(inputs[0].type):
+        return Extreme(inputs[0].index, _EXTREMES[name], inputs[0].type, condition)
+    found = accumulator(name, [part.type for part in inputs], dict(function.options))
     if found is None:
         return None
     distinct = call.option("isDistinct") == "true"
-    return Measure(found, tuple(part.index for part in inputs), condition, distinct)  # type: ignore[union-attr]
+    return Measure(found, tuple(part.index for part in inputs), condition, distinct)
 
 
 def _is_single_value(function: Call, condition: int | None, node: plan.Aggregate) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -74,7 +75,7 @@ class Compiler:
         """Drops the steps of stale nodes, so that they are compiled anew."""
         self._steps = {node: step for node, step in self._steps.items() if not stale(node)}
 
-    def _compile(self, node: plan.Node) -> Step:  # noqa: PLR0911  (one case a kind)
+    def _compile(self, node: plan.Node) -> Step:  # noqa: C901, PLR0911  (one case a kind)
         if is_linear(node):
             return self._linear(node)
         match node:
@@ -217,12 +218,9 @@ class Compiler:
 
     def _window(self, node: plan.Window) -> Step:
         key = tuple(part.index for part in node.partition if isinstance(part, Column))
-        evaluate = self._on_spark(node)
-        engine = "spark"
-        try:
+        evaluate, engine = self._on_spark(node), "spark"
+        with suppress(Untranslatable):
             evaluate, engine = self._in_duckdb(window_sql(node), node.types, evaluate), "duckdb"
-        except Untranslatable:
-            pass
         why = "window functions: only the partitions that changed are evaluated again"
         return self._step(Regroup(node.types, (node.child.types,), key, key, evaluate, why, engine), (node.child,), "Window")
 

@@ -1,7 +1,7 @@
 """Evaluation by Spark itself, for whatever has no verified translation: exact by construction, at the price of a Spark query.
 
-Two ways in. `node` runs a node of the optimised plan with its children replaced by given rows. `build` makes a Catalyst expression
-again from one of ours — every part of ours knows the Catalyst expression it came from — with columns bound to given rows.
+Two ways in. `node` runs a node of the optimised plan with its children replaced by given rows. `build` makes a Catalyst
+expression again from one of ours — every part of ours knows the Catalyst expression it came from — bound to given rows.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class SparkEvaluator:
     def leaf(self, rows: pa.RecordBatch, schema: StructType | None = None) -> tuple[Jvm, Jvm]:
         """The rows as a logical plan, and its attributes."""
         table = pa.Table.from_batches([rows])
-        logical = self.spark.createDataFrame(table, schema)._jdf.queryExecution().analyzed()  # type: ignore[call-overload]
+        logical = self.spark.createDataFrame(table, schema)._jdf.queryExecution().analyzed()
         return logical, logical.output()
 
     def type_of(self, expression: Call) -> pa.DataType:

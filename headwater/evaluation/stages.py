@@ -2,8 +2,9 @@
 
     linear:  f(a + b) = f(a) + f(b),   so  Δf(R) = f(ΔR)   and no state is needed
 
-Picking columns and dropping NULLs are Arrow slices; verified expressions run in DuckDB, as one statement for as many nodes of the plan
-as possible; everything else runs in Spark. Should DuckDB raise, the same nodes run in Spark, which has the right answer or error.
+Picking columns and dropping NULLs are Arrow slices; verified expressions run in DuckDB, as one statement for as many nodes of
+the plan as possible; everything else runs in Spark. Should DuckDB raise, the same nodes run in Spark, which has the right
+answer or the right error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Window functions as DuckDB SQL, where DuckDB and Spark agree; the partitions that changed are then evaluated in the driver.
 
-Agreement was checked function by function: ranking and offset functions over any order, and the aggregates count, sum, min, max and
-avg over frames of rows, or of peers. Left to Spark: frames by a distance in the order, and averages of decimals.
+They agree on ranking and offset functions over any order, and on the aggregates count, sum, min, max and avg over frames of
+rows, or of peers. Left to Spark: frames by a distance in the order, and averages of decimals.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The front end: Spark analyses and optimises a query over empty stand-ins for the tables, and we read what it made of it.
 
-The stand-ins are opaque to Spark (`LogicalRDD`), so that it cannot fold them away, and each column says in its metadata which table
-it belongs to. All this happens in a clone of the user's session, so that nothing of theirs is changed and their functions are known.
+The stand-ins are opaque to Spark (`LogicalRDD`), so that it cannot fold them away, and each column says in its metadata which
+table it belongs to. All this happens in a clone of the user's session: nothing of theirs is changed, their functions are known.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pyspark.sql.types import StructField, StructType
 
 from headwater.algebra.origin import Handle
 from headwater.delta import one_batch, without_columns
-from headwater.evaluation.spark import SparkEvaluator
 from headwater.errors import HeadwaterError, InvalidQuery, NonDeterministic, NotSupported, UnknownName
+from headwater.evaluation.spark import SparkEvaluator
 from headwater.frontend.plans import PlanReader, Unreadable
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Analyser:
     def stand_in(self, session: SparkSession, name: str, schema: StructType, rows: DataFrame | None = None) -> DataFrame:
         """A relation that Spark takes for `name`: empty, or with the given rows."""
         marked = StructType([StructField(f.name, f.dataType, True, {_TABLE: name}) for f in schema.fields])  # noqa: FBT003
-        jvm = session._jvm
+        jvm: Any = session._jvm
         described = jvm.org.apache.spark.sql.types.DataType.fromJson(marked.json())
         contents = self._nothing if rows is None else rows._jdf.queryExecution().toRdd()
         return DataFrame(session._jsparkSession.internalCreateDataFrame(contents, described, False), session)  # noqa: FBT003
@@ -120,7 +120,8 @@ class Analyser:
 
     def dataset(self, session: SparkSession, logical: Any) -> DataFrame:  # noqa: ANN401  (a JVM object)
         """A logical plan as a DataFrame of the session."""
-        of_rows = getattr(session._jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
+        jvm: Any = session._jvm
+        of_rows = getattr(jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
         return DataFrame(of_rows(session._jsparkSession, logical), session)
 
     def with_rows(self, logical: Any, frames: Mapping[str, DataFrame]) -> Any:  # noqa: ANN401  (JVM objects)
@@ -128,7 +129,7 @@ class Analyser:
         children = logical.children()
         if children.size():
             changed = [self.with_rows(children.apply(i), frames) for i in range(children.size())]
-            return logical.withNewChildren(self._spark._jvm.PythonUtils.toSeq(changed))
+            return logical.withNewChildren(SparkEvaluator(self._spark).seq(changed))
         name = _table_of(logical)
         if name is None:
             return logical
@@ -177,7 +178,8 @@ def _require_deterministic(analysed: Any) -> None:  # noqa: ANN401  (a JVM objec
     found = _NOT_A_FUNCTION_OF_THE_TABLES.search(described)
     if found:
         raise NonDeterministic(
-            f"{found[1]} gives another answer each time, so no view over it can be kept exact; put its value into a column of a table"
+            f"{found[1]} gives another answer each time, so no view over it can be kept exact; "
+            "put its value into a column of a table"
         )
     if '"udfDeterministic":false' in described:
         raise NonDeterministic("the query calls a function that is marked non-deterministic; no view over it can be kept exact")

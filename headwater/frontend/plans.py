@@ -32,7 +32,7 @@ _CONSTANT = {"LocalRelation", "OneRowRelation", "Range"}
 _BY_ROW = {"BatchEvalPython", "ArrowEvalPython"}
 
 
-class Unreadable(Exception):  # noqa: N818  (says what the plan is, not that somebody erred)
+class Unreadable(Exception):
     """The plan has a part that the algebra has no words for; Spark must answer the whole query."""
 
 
@@ -77,7 +77,7 @@ class PlanReader:
 
 @dataclass(frozen=True)
 class _NodeReader:
-    plan: PlanReader
+    reader: PlanReader
     json: Json
     children: tuple[Relation, ...]
     origin: Handle
@@ -98,12 +98,12 @@ class _NodeReader:
 
     def _read_logicalrdd(self) -> Relation:
         ids = tuple(attribute[0]["exprId"]["id"] for attribute in self.json["output"])
-        if ids[0] not in self.plan.sources:
+        if ids[0] not in self.reader.sources:
             raise NotSupported("the query reads data that is not a Headwater table; create a table for it with create_table")
-        return Relation(plan.Scan(types=self._types(ids), source=self.plan.sources[ids[0]], origin=self.origin), ids)
+        return Relation(plan.Scan(types=self._types(ids), source=self.reader.sources[ids[0]], origin=self.origin), ids)
 
     def _constant(self) -> Relation:
-        rows = self.plan.constant(self.origin)
+        rows = self.reader.constant(self.origin)
         ids = tuple(attribute for attribute, _ in self._output)
         return Relation(plan.Values(types=tuple(rows.schema.types), rows=rows, origin=self.origin), ids)
 
@@ -245,13 +245,13 @@ class _NodeReader:
             attribute = attributes.apply(i)
             described = arrow_type(json.loads(attribute.dataType().json()))
             found.append((int(attribute.exprId().id()), described))
-            self.plan.types.setdefault(found[-1][0], described)
+            self.reader.types.setdefault(found[-1][0], described)
         return found
 
     def _types(self, ids: tuple[int, ...]) -> plan.Types:
-        if any(attribute not in self.plan.types for attribute in ids):
+        if any(attribute not in self.reader.types for attribute in ids):
             _ = self._output
-        return tuple(self.plan.types[attribute] for attribute in ids)
+        return tuple(self.reader.types[attribute] for attribute in ids)
 
     def _named_ids(self, name: str) -> tuple[int, ...]:
         return tuple(expression[0]["exprId"]["id"] for expression in self.json[name])
@@ -288,8 +288,8 @@ class _NodeReader:
         return widened, expression
 
     def _subquery(self, node: Json) -> plan.Node:
-        root = self.plan.subplans[_output_id(node["plan"])]
-        value = self.plan.read(node["plan"], root).node
+        root = self.reader.subplans[_output_id(node["plan"])]
+        value = self.reader.read(node["plan"], root).node
         return plan.Scalar(types=value.types, child=_without_order(value))
 
     def _refuse(self, _node: Json) -> Expression:

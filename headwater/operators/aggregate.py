@@ -5,8 +5,9 @@
 
 A group is there while the sum of its rows' weights is not 0; without keys there is always one group, also of no rows.
 
-Least and greatest values cannot be un-merged. Each group keeps its present one; only when that value itself is deleted is the group
-looked through again. Distinct aggregates count every value, and add its contribution when the count leaves 0, subtract it when it returns.
+Least and greatest values cannot be un-merged. Each group keeps its present one; only when that value itself is deleted is the
+group looked through again. Distinct aggregates count every value, and add its contribution when the count leaves 0, subtract it
+when it returns.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Sums:
-    """State rows of some groups: row j adds `values[j]` to the group with number `groups[j]`, in a bucket of its accumulators."""
+    """State rows of some groups: row j adds `values[j]` to the group with the number `groups[j]`, in a bucket."""
 
     groups: NDArray[np.int64]
     buckets: NDArray[np.int64]
@@ -246,7 +247,7 @@ class Aggregate(Operator):
         change = Delta.concat([before.where(where >= 0), now.where(self._present(size, sums))])
         return old, new, (state[1].insert(consolidate(change)),)
 
-    def _new_extreme(
+    def _new_extreme(  # noqa: PLR0913, PLR0917  (all of one computation)
         self, extreme: Extreme, old: pa.Array, delta: Delta, groups: Groups, keys: pa.RecordBatch, after: Arrangement
     ) -> pa.Array:
         rows, ids = _where(delta, groups.ids, extreme.condition)

@@ -1,9 +1,10 @@
 """Match: which rows of the left have a partner on the right — semi, anti and existence joins, and the padding of outer joins.
 
     m(l)  =  Σ weights of the rows of R that match l            the row l is matched  iff  m(l) > 0
-    a changed left row looks its partners up in R'; a changed right row touches the left rows whose m(l) becomes, or ceases to be, 0
 
-Without a condition beyond the key, m depends on the key alone, and the right side needs to be no more than its keys with their counts.
+A changed left row looks its partners up in R'. A changed right row touches the left rows whose m(l) becomes, or ceases to be, 0.
+
+Without a condition beyond the key, m depends on the key alone, and of the right side no more is needed than keys and counts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Spark's order of rows, as integers: every sort key becomes a column of ranks, and rows are sorted by these.
 
-NULL stands where the key says; NaN is greater than all numbers, −0.0 equals 0.0, strings and binary go by their bytes. Rows that are
-equal on all keys are ordered by the rest of the row, column by column, ascending, NULL first, so that an order is always total up to
-equal rows. (Nested values have no order of their own here; among ties they go by their hash.)
+NULL stands where the key says; NaN is greater than all numbers, −0.0 equals 0.0, strings and binary go by their bytes. Rows
+that are equal on all keys are ordered by the rest of the row, column by column, ascending, NULL first, so that an order is
+always total up to equal rows. (Nested values have no order of their own here; among ties they go by their hash.)
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     Δ output  =  −(old output of the touched groups) + f(rows of the touched groups)
 
-Only groups with a changed row are evaluated again. What a group gave last time is kept, and exactly that is taken back: `f` may order
-ties as it likes without leaving anything behind. With no key there is one group, the whole input: that is recomputing.
+Only groups with a changed row are evaluated again. What a group gave last time is kept, and exactly that is taken back: `f` may
+order ties as it likes without leaving anything behind. With no key there is one group, the whole input: that is recomputing.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     output  =  rows offset … offset + count of the sorted input
 
-The operator keeps the first m ≥ k rows, a reserve beyond what is asked for. A change below the last of them cannot matter; others
-are applied to them. Only when deletions have used up the reserve is the input looked through again.
+The operator keeps the first m ≥ k rows, a reserve beyond what is asked for. A change below the last of them cannot matter;
+others are applied to them. Only when deletions have used up the reserve is the input looked through again.
 """
 
 from __future__ import annotations

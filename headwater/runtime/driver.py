@@ -1,6 +1,6 @@
 """One epoch in the driver process: deltas go through the dataflow, step by step, and every step gives its new state.
 
-Nothing is written in place: the states that come out stand beside the ones that went in, and whoever called decides which count.
+Nothing is written in place: the states that come out stand beside the ones that went in, and the caller decides which count.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The line of epochs: the present snapshot, the step to the next one, and what changed in each.
 
-A commit computes everything beside the present snapshot and then replaces it by one assignment. So a failure changes nothing, and
-readers in other threads, who take the snapshot once, see whole epochs.
+A commit computes everything beside the present snapshot and then replaces it by one assignment. So a failure changes nothing,
+and readers in other threads, who take the snapshot once, see whole epochs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Epochs:
     ) -> None:
         """Replaces the catalog as one epoch.
 
-        `changed` tells how the content of views changed by that; the history of `restarted` ones begins anew, with all their rows.
+        `changed` tells how the content of views changed by that; the history of `restarted` ones begins anew, with all rows.
         """
         with self.lock:
             roots = [step for entry in entries.values() for step in (entry.output, entry.contents)]
@@ -112,5 +112,5 @@ class Epochs:
             for subscriber in list(self._subscribers[name]):
                 try:
                     subscriber(epoch, delta)
-                except Exception:
+                except Exception:  # noqa: BLE001  (whatever a user's function may raise)
                     _log.exception("A subscriber of view %r failed; epoch %d is committed all the same", name, epoch)
