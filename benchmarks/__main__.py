@@ -92,7 +92,9 @@ def measure(query: str) -> list[dict[str, float]]:
         found = []
         for step, size in enumerate(DELTAS):
             refresh = refresh_seconds(session, rng, size, ROWS * (step + 2))
-            found.append({"delta": size, "refresh_s": refresh, "recompute_s": spark_time, "ratio": spark_time / refresh, "load_s": load})
+            found.append(
+                {"delta": size, "refresh_s": refresh, "recompute_s": spark_time, "ratio": spark_time / refresh, "load_s": load}
+            )
         return found
 
 

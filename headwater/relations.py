@@ -93,7 +93,7 @@ class View(Relation):
     """A live view of the session."""
 
     def changes(self, since: int = 0) -> Iterator[tuple[int, pa.Table]]:
-        """What changed after an epoch: the epoch and the rows, with a `_weight` above 0 for those that came, below for others."""
+        """What changed after an epoch: the epoch and the rows, with a `_weight` above 0 if they came, below 0 if they went."""
         names = self._view.arrow
         for epoch, delta in self._session.epochs.changes(self._name, since):
             yield epoch, change_table(delta, names)

@@ -4,9 +4,9 @@
 
 Spark's answer comes from a Spark session of its own, over plain data frames made from the tables' rows, so nothing of the
 engine takes part in it. Two floats are equal when they differ by no more than one part in 10⁹ of the larger (sums of floats
-depend on the order of their rows); NaN equals NaN and −0.0 equals 0.0, as in Spark. Maps are equal in any order of their
-entries. Everything else is equal only when it is the same. Where the query has a top-level ORDER BY, the sort keys must also
-come in Spark's order.
+depend on the order of their rows), and NaN equals NaN; but −0.0 is not 0.0, as anyone can see who divides by it. Maps are
+equal in any order of their entries. Everything else is equal only when it is the same. Where the query has a top-level
+ORDER BY, the sort keys must also come in Spark's order.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ WIDTH_SHOWN = 48
 
 Row = tuple[Any, ...]
 
-# the tables are tiny: one partition, so that no query needs a shuffle
+# the tables are tiny and the queries many: one partition, so that none needs a shuffle, and no generated code to compile
 _PLAIN = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.shuffle.partitions": "1",
 }
@@ -158,7 +160,9 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         if math.isnan(a) or math.isnan(b):
             return math.isnan(a) and math.isnan(b)
-        return math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE, abs_tol=0.0)
+        return math.isclose(a, b, rel_tol=RELATIVE_TOLERANCE, abs_tol=0.0) and (
+            a != 0 or math.copysign(1, a) == math.copysign(1, b)
+        )
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
     return type(a) is type(b) and bool(a == b)
@@ -180,9 +184,8 @@ def _exact(value: Any) -> Any:
     """A hashable stand-in: equal for values that are exactly the same."""
     if isinstance(value, tuple):
         return tuple(_exact(part) for part in value)
-    if isinstance(value, float) and math.isnan(value):
-        return "NaN", float
-    return type(value), value
+    # the text of a float tells −0.0 from 0.0, and one NaN is as good as another
+    return type(value), value.hex() if isinstance(value, float) else value
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:

@@ -101,8 +101,8 @@ def _maintained(call: Call, node: plan.Aggregate) -> Measure | Extreme | None:
     assert isinstance(function, Call)
     condition = call.arguments[1].index if len(call.arguments) > 1 else None  # type: ignore[union-attr]
     inputs = [part for part in function.arguments if isinstance(part, Column)]
-    constant = function.function == "Count" and all(isinstance(part, Column | Literal) for part in function.arguments)
-    if len(inputs) < len(function.arguments) and not constant:
+    rest = [part for part in function.arguments if not isinstance(part, Column)]
+    if rest and not (function.function == "Count" and all(isinstance(part, Literal) and part.value for part in rest)):
         return None
     name = "Max" if _is_single_value(function, condition, node) else function.function
     if name in _EXTREMES and is_ordered(inputs[0].type):

@@ -2,7 +2,7 @@
 
     m(l)  =  Σ weights of the rows of R that match l            the row l is matched  iff  m(l) > 0
 
-A changed left row looks its partners up in R'. A changed right row touches the left rows whose m(l) becomes, or ceases to be, 0.
+A changed left row looks its partners up in R'. A changed right row touches left rows whose m(l) becomes or leaves 0.
 
 Without a condition beyond the key, m depends on the key alone, and of the right side no more is needed than keys and counts.
 """

@@ -1,6 +1,6 @@
 """When two keys are the same: NULL equals NULL, NaN equals NaN, −0.0 equals 0.0 — as Spark groups, not as SQL's ``=``.
 
-Two *rows* are the same one under the same rules but for zeros: −0.0 and 0.0 are printed differently, so they must not be merged.
+Two *rows* are the same one under the same rules but for zeros: −0.0 and 0.0 are printed differently, so they are not merged.
 
     a, b     both NULL, or neither is and their values are the same
     lists    of one length, and the same elements one by one

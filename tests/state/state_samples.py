@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from headwater.state import hashing
 
 MONTHS = pa.MonthDayNano([1, -2, 3])
-STAMP = dt.datetime(2024, 2, 29, 12, 30, 0, 1)  # noqa: DTZ001
+STAMP = dt.datetime(2024, 2, 29, 12, 30, 0, 1)
 
 SAMPLES: dict[pa.DataType, list[Any]] = {
     pa.bool_(): [True, False, None],
@@ -31,7 +31,7 @@ SAMPLES: dict[pa.DataType, list[Any]] = {
     pa.string_view(): ["", "a", "a longer text, über 16 bytes", None],
     pa.binary(): [b"", b"\0", b"\0\0", b"\xff" * 17, None],
     pa.date32(): [dt.date(1970, 1, 1), dt.date(2024, 2, 29), None],
-    pa.timestamp("us"): [dt.datetime(1970, 1, 1), STAMP, None],  # noqa: DTZ001
+    pa.timestamp("us"): [dt.datetime(1970, 1, 1), STAMP, None],
     pa.timestamp("us", "UTC"): [STAMP.replace(tzinfo=dt.UTC), None],
     pa.duration("us"): [dt.timedelta(0), dt.timedelta(days=-1, microseconds=1), None],
     pa.time64("us"): [dt.time(0), dt.time(23, 59, 59, 999_999), None],

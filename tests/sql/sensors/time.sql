@@ -89,6 +89,3 @@ SELECT device, at FROM readings ORDER BY at DESC NULLS LAST, device LIMIT 5;
 
 -- linear: a sequence of timestamps
 SELECT device, explode(sequence(start, stop, INTERVAL '10' MINUTE)) AS tick FROM outages WHERE stop < start + INTERVAL '1' HOUR;
-
--- linear: time of day
-SELECT device, CAST(at AS TIME(6)) AS clock, TIME'12:30:00' AS noon FROM readings;

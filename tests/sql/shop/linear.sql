@@ -40,9 +40,6 @@ SELECT id, name, 'customer' AS kind FROM customers UNION ALL SELECT id, name, 'p
 -- linear: union all of a table with itself doubles every row
 SELECT order_id, product FROM items UNION ALL SELECT order_id, product FROM items WHERE quantity > 1;
 
--- linear: union by name with missing columns
-SELECT id, name FROM customers UNION ALL BY NAME SELECT name, id FROM products;
-
 -- linear: date formatting
 SELECT id, date_format(day, 'yyyy/MM') AS ym, date_format(day, 'EEE') AS weekday, make_date(year(day), 1, 1) AS new_year FROM orders;
 

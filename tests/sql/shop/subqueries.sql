@@ -70,8 +70,8 @@ WHERE o.id > (SELECT min(id) FROM orders x WHERE x.customer = c.id);
 SELECT customer IN (SELECT id FROM customers) AS known, count(*) AS n FROM orders GROUP BY 1;
 
 -- stateful: products bought by everyone in Rome
-SELECT p.id FROM products p WHERE NOT EXISTS (SELECT 1 FROM customers c WHERE c.city = 'Rome' AND NOT EXISTS
-  (SELECT 1 FROM orders o JOIN items i ON i.order_id = o.id WHERE o.customer = c.id AND i.product = p.id));
+SELECT i.product FROM items i JOIN orders o ON i.order_id = o.id JOIN customers c ON o.customer = c.id AND c.city = 'Rome'
+GROUP BY i.product HAVING count(DISTINCT c.id) = (SELECT count(*) FROM customers WHERE city = 'Rome');
 
 -- stateful: two scalar subqueries in one expression
 SELECT (SELECT count(*) FROM orders) * 1000 + (SELECT count(*) FROM customers) AS code, id FROM products WHERE id < 12;

@@ -27,6 +27,11 @@ INSERT INTO items VALUES
   (103, 17, 1, 0.15), (104, 15, 2, 0.00), (105, 14, 2, 0.00), (105, 15, 2, 0.00), (105, 16, 4, 0.00), (106, 12, 1, 0.50),
   (107, 10, 100, 0.25), (108, 99, 1, 0.00), (109, 11, 2, 0.00), (109, 10, 10, 0.00), (200, 13, 1, 0.00), (110, NULL, 1, 0.00);
 
+CREATE LIVE VIEW spending AS
+SELECT o.customer, count(DISTINCT o.id) AS orders, sum(i.quantity * p.price) AS amount
+FROM orders o JOIN items i ON i.order_id = o.id JOIN products p ON p.id = i.product GROUP BY o.customer;
+CREATE LIVE VIEW big_spenders AS SELECT c.id, c.name, s.amount FROM customers c JOIN spending s ON s.customer = c.id WHERE s.amount > 100;
+
 -- transaction: a new order with its items
 INSERT INTO orders VALUES (111, 4, DATE'2024-07-04', 'open'), (112, 6, DATE'2024-07-05', 'paid');
 INSERT INTO items VALUES (111, 17, 2, 0.00), (111, 10, 3, 0.00), (112, 12, 1, 0.00), (112, 12, 1, 0.00);
