@@ -42,7 +42,7 @@ SELECT device, sum(value) AS total, avg(value) AS mean, count(value) AS n FROM r
 SELECT sum(value) AS total, sum(quality) AS q FROM readings WHERE device <> 5;
 
 -- stateful: extremes with NaN
-SELECT device, min(value) AS low, max(value) AS high, min(quality) AS lq, max(quality) AS hq FROM readings GROUP BY device;
+SELECT device, min(value) + 0D AS low, max(value) + 0D AS high, min(quality) + 0D AS lq, max(quality) + 0D AS hq FROM readings GROUP BY device;
 
 -- stateful: spread
 SELECT device, stddev(value) AS s, stddev_pop(value) AS sp, variance(value) AS v, var_pop(value) AS vp FROM readings WHERE value < 1e9 GROUP BY device;
@@ -64,7 +64,7 @@ SELECT sum(DISTINCT value) AS v, avg(DISTINCT quality) AS q FROM readings WHERE 
 SELECT r.device, r.value FROM readings r JOIN devices d ON d.id = r.device WHERE r.value NOT BETWEEN d.low AND d.high;
 
 -- stateful: nearest below by inequality
-SELECT r.device, r.value, max(x.value) AS below FROM readings r LEFT JOIN readings x ON x.value < r.value GROUP BY r.device, r.value, r.at;
+SELECT r.device, r.value, max(x.value) + 0D AS below FROM readings r LEFT JOIN readings x ON x.value < r.value GROUP BY r.device, r.value, r.at;
 
 -- stateful: NOT IN with NaN and NULL
 SELECT id FROM devices WHERE low NOT IN (SELECT value FROM readings WHERE device < 3);
