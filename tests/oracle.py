@@ -73,7 +73,7 @@ class Oracle:
                 self._spark.conf.set(setting, value)
         if self._epoch != self.session.epoch:
             for name, table in self.session.tables().items():
-                self._spark.createDataFrame(table.arrow()).createOrReplaceTempView(_quoted(name))
+                self._spark.createDataFrame(table.arrow(), table.schema).createOrReplaceTempView(_quoted(name))
             for name, query in self.definitions.items():
                 self._spark.sql(query).createOrReplaceTempView(_quoted(name))
             self._epoch = self.session.epoch
