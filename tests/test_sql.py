@@ -146,8 +146,9 @@ class Replay:
         try:
             _transact(session, changes)
         except Exception as error:  # noqa: BLE001 same
+            tables = {name: table.arrow() for name, table in session.tables().items()}
             for name in self._alive():
-                self._apply_alone(session, name, changes, moment)
+                self._apply_alone(tables, name, changes, moment)
             for name in self.failures:
                 if name in session.views():
                     session.view(name).drop()
@@ -157,17 +158,15 @@ class Replay:
                 for name in self._alive():
                     self._fail(name, error, moment)
 
-    def _apply_alone(self, session: Any, name: str, changes: tuple[str, ...], moment: str) -> None:
+    def _apply_alone(self, tables: dict[str, pa.Table], name: str, changes: tuple[str, ...], moment: str) -> None:
         """Find out whether this view makes the transaction fail, in a session that has no other."""
         with closing(hw.connect(spark=self.spark)) as alone:
             for statement in self.folder.setup:
-                if statement.startswith("CREATE TABLE"):
+                if statement.startswith("CREATE"):
                     alone.sql(statement)
-            for table_name, table in session.tables().items():
-                alone.insert(table_name, table.arrow())
-            for statement in self.folder.setup:
-                if statement.startswith("CREATE LIVE VIEW"):
-                    alone.sql(statement)
+            with alone.transaction() as transaction:
+                for table, rows in tables.items():
+                    transaction.insert(table, rows)
             try:
                 alone.create_view(name, self.queries[name].text)
                 _transact(alone, changes)

@@ -28,4 +28,4 @@ DELETE FROM nodes WHERE color = 'red';
 
 -- transaction: most edges go
 DELETE FROM edges WHERE weight < 5 OR weight IS NULL;
-INSERT INTO nodes VALUES (1, 'a', 'pink'), (2, 'b2', 'pink');
+INSERT INTO nodes VALUES (1, 'a', 'pink'), (3, 'c2', 'pink');
