@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from headwater.algebra.plan import Scan, walk
 from headwater.compiler.dataflow import Step, in_order
 from headwater.compiler.presentation import Presentation, presented
-from headwater.delta import Delta, positional
+from headwater.delta import Delta
 from headwater.errors import DependentViews, NotIncremental, UnknownName
 from headwater.evaluation.stages import Columns, typed
 from headwater.operators.linear import Linear
 from headwater.operators.regroup import Regroup
 from headwater.operators.values import Source
 from headwater.runtime.catalog import TableEntry, ViewEntry
-from headwater.runtime.driver import Backfill
 from headwater.schema import arrow_schema
 from headwater.state.consolidation import consolidate
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from headwater.frontend.recompute import Recompute
     from headwater.operators.operator import Key, State
     from headwater.runtime.catalog import Entry, Snapshot
-    from headwater.runtime.driver import Work
+    from headwater.runtime.driver import Backfill, Work
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Definitions:
         source = Step(Source(tuple(arrow.types), name), (), f"Table {name}")
         contents = self._compiler.arrange(source, key if key is not None else tuple(range(len(arrow))))
         entry = TableEntry(name, schema, arrow, key, source, contents)
-        backfill = Backfill(now.states, {}, {source: Delta.empty(positional(arrow))})
+        backfill = now.content
         for step in (source, contents):
             backfill.build(step)
         return Definition({**now.entries, name.lower(): entry}, backfill.states, backfill.work, {})
@@ -88,11 +87,11 @@ class Definitions:
         self._compiler.forget(in_order(step for e in entries.values() for step in (e.output, e.contents)))
         return Definition(entries, now.states, {}, {})
 
-    def answer(self, now: Snapshot, query: Query) -> tuple[Delta, Presentation]:
+    def answer(self, now: Snapshot, query: Query, content: Backfill) -> tuple[Delta, Presentation]:
         """The rows of a query that is not kept."""
         presentation = self._presentation(query)
         step = self._root(now.entries, query, presentation, "auto")
-        rows = consolidate(self._backfill(now).content(step))
+        rows = consolidate(content.content(step))
         self._compiler.forget(in_order(s for e in now.entries.values() for s in (e.output, e.contents)))
         return rows, presentation
 
@@ -137,7 +136,7 @@ class Definitions:
         return Step(operator, steps, "Recompute")
 
     def _filled(self, now: Snapshot, entries: Mapping[str, Entry], built: Mapping[str, ViewEntry]) -> Definition:
-        backfill = self._backfill(now)
+        backfill = now.content
         changed = {}
         restarted = set()
         for key, entry in built.items():
@@ -152,13 +151,6 @@ class Definitions:
             changed[key] = content
         self._compiler.forget(in_order(step for e in entries.values() for step in (e.output, e.contents)))
         return Definition(entries, backfill.states, backfill.work, changed, frozenset(restarted))
-
-    def _backfill(self, now: Snapshot) -> Backfill:
-        readers: dict[Step, Step] = {}
-        for step in now.states:
-            if step.label == "Arrange":
-                readers.setdefault(step.inputs[0], step)
-        return Backfill(now.states, readers, {})
 
     def _forget_reading(self, name: str) -> None:
         self._compiler.forget_if(lambda node: any(isinstance(n, Scan) and n.source.lower() == name for n in walk(node)))

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headwater.definitions import Definition
-    from headwater.machinery import Machinery
+    from headwater.engine import Engine
     from headwater.runtime.catalog import Snapshot
+    from headwater.runtime.driver import Backfill
 
 REFRESH = ("auto", "incremental", "full")
 
@@ -76,10 +77,10 @@ class Session:
         return self._given if self._given is not None else _local_spark()
 
     @cached_property
-    def _machinery(self) -> Machinery:
-        from headwater.machinery import Machinery
+    def _engine(self) -> Engine:
+        from headwater.engine import Engine
 
-        return Machinery(self.spark, lambda: self.epochs.now)
+        return Engine(self.spark, lambda: self.epochs.now)
 
     # -- tables
 
@@ -87,8 +88,8 @@ class Session:
         """A new, empty table; `schema` as in CREATE TABLE, `key` the column or columns that identify a row."""
         with self.epochs.lock:
             self._require_free(name)
-            struct = self._machinery.schema(schema)
-            definition = self._machinery.definitions.table(self.snapshot, name, struct, _key(struct, key))
+            struct = self._engine.schema(schema)
+            definition = self._engine.definitions.table(self.snapshot, name, struct, _key(struct, key))
             self._redefine(definition)
             return Table(self, name.lower())
 
@@ -117,9 +118,9 @@ class Session:
         with self.epochs.lock:
             if not (replace and name.lower() in self.snapshot.views):
                 self._require_free(name)
-            analysed = self._machinery.analyse(query, self.snapshot)
+            analysed = self._engine.analyse(query, self.snapshot)
             self._require_no_cycle(name, analysed.sources)
-            self._redefine(self._machinery.definitions.view(self.snapshot, name, analysed, refresh))
+            self._redefine(self._engine.definitions.view(self.snapshot, name, analysed, refresh))
             return View(self, name.lower())
 
     def view(self, name: str) -> View:
@@ -141,7 +142,7 @@ class Session:
         if entry is None:
             raise self._unknown(name)
         order = entry.order if isinstance(entry, ViewEntry) else ()
-        return self._machinery.frame(entry, table_of(now.contents(entry), entry.arrow, order))
+        return self._engine.frame(entry, table_of(now.contents(entry), entry.arrow, order))
 
     # -- changes
 
@@ -181,16 +182,17 @@ class Session:
         self._require_open()
         return Runner(self).run(parse(text))
 
-    def answer(self, text: str, now: Snapshot | None = None) -> Answer:
-        """The answer of a query at this epoch, or over another snapshot."""
+    def answer(self, text: str, content: Backfill | None = None) -> Answer:
+        """The answer of a query at this epoch, or over other content of the tables."""
         with self.epochs.lock:
-            now = self.snapshot if now is None else now
+            now = self.snapshot
+            content = now.content if content is None else content
             try:
-                query = self._machinery.analyse(text, now)
+                query = self._engine.analyse(text, now)
             except NonDeterministic:
-                return self._machinery.once(self, text, now)
-            rows, presentation = self._machinery.definitions.answer(now, query)
-            names = self._machinery.arrow_schema(query.schema)
+                return self._engine.once(self, text, now, content)
+            rows, presentation = self._engine.definitions.answer(now, query, content)
+            names = self._engine.arrow_schema(query.schema)
             return Answer(self, query.schema, table_of(rows, names, presentation.order))
 
     # -- the end
@@ -214,7 +216,7 @@ class Session:
 
     def rows_for(self, table: TableEntry, rows: object) -> pa.RecordBatch:
         """Users' rows in the table's types."""
-        zone = "UTC" if isinstance(rows, pa.Table | pa.RecordBatch) else self._machinery.time_zone
+        zone = "UTC" if isinstance(rows, pa.Table | pa.RecordBatch) else self._engine.time_zone
         return batch_of(rows, table, zone)
 
     def table_entry(self, name: str) -> TableEntry:
@@ -261,7 +263,7 @@ class Session:
         if readers:
             names = ", ".join(repr(view.name) for view in readers)
             raise DependentViews(f"{name!r} cannot be dropped, because {names} read it; drop them first")
-        self._redefine(self._machinery.definitions.without(self.snapshot, name))
+        self._redefine(self._engine.definitions.without(self.snapshot, name))
 
     def _redefine(self, definition: Definition) -> None:
         self.epochs.redefine(definition.entries, definition.states, definition.work, definition.changed, definition.restarted)
@@ -304,7 +306,7 @@ class Transaction:
 
     def answer(self, text: str) -> Answer:
         """The answer of a query that sees what the transaction has changed so far."""
-        return self._session.answer(text, self._session.epochs.preview(self._staging.changes))
+        return self._session.answer(text, self._staging.content)
 
     def commit(self) -> None:
         self._session.epochs.commit(self._staging.changes)

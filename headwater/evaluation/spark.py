@@ -28,6 +28,15 @@ if TYPE_CHECKING:
 
     Jvm = Any
 
+_FEW = 10_000
+_FOR_FEW_ROWS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.shuffle.partitions": "1",
+}
+
 
 @dataclass(frozen=True)
 class SparkEvaluator:
@@ -40,17 +49,17 @@ class SparkEvaluator:
         node = origin.get()
         children = node.children()
         leaves = [self._under(children.apply(i).output(), rows) for i, rows in enumerate(inputs)]
-        return self.run(node.withNewChildren(self.seq(leaves)))
+        return self.run(node.withNewChildren(self.seq(leaves)), sum(rows.num_rows for rows in inputs))
 
     def project(self, expressions: Sequence[Expression], rows: pa.RecordBatch) -> pa.RecordBatch:
         """One row of the expressions' values for each row."""
         leaf, attributes = self.leaf(rows)
-        return self.run(self.plans.Project(self._aliases(expressions, attributes), leaf))
+        return self.run(self.plans.Project(self._aliases(expressions, attributes), leaf), rows.num_rows)
 
     def filter(self, condition: Expression, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows for which the condition is true."""
         leaf, attributes = self.leaf(rows)
-        return self.run(self.plans.Filter(self.build(condition, attributes), leaf))
+        return self.run(self.plans.Filter(self.build(condition, attributes), leaf), rows.num_rows)
 
     def aggregate(self, keys: int, calls: Sequence[Expression], rows: pa.RecordBatch) -> pa.RecordBatch:
         """For each group by the first `keys` columns: the key, then the value of every aggregate call."""
@@ -58,16 +67,17 @@ class SparkEvaluator:
         grouping = [attributes.apply(i) for i in range(keys)]
         outputs = [*grouping, *self._alias_list(calls, attributes)]
         none = getattr(self._jvm.scala, "None$").__getattr__("MODULE$")
-        return self.run(self.plans.Aggregate(self.seq(grouping), self.seq(outputs), leaf, none))
+        return self.run(self.plans.Aggregate(self.seq(grouping), self.seq(outputs), leaf, none), rows.num_rows)
 
-    def run(self, logical: Jvm) -> pa.RecordBatch:
-        """The answer of a logical plan."""
+    def run(self, logical: Jvm, rows: int) -> pa.RecordBatch:
+        """The answer of a logical plan over so many rows."""
         from pyspark.errors import PySparkException
         from pyspark.sql import DataFrame
 
+        session = self._for_few_rows if rows <= _FEW else self.spark
         of_rows = getattr(self._jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
         try:
-            return one_batch(DataFrame(of_rows(self.spark._jsparkSession, logical), self.spark).toArrow())
+            return one_batch(DataFrame(of_rows(session._jsparkSession, logical), session).toArrow())
         except PySparkException as error:
             raise EvaluationFailed(failure(error)) from error
 
@@ -96,6 +106,16 @@ class SparkEvaluator:
 
     def seq(self, items: Sequence[Jvm]) -> Jvm:
         return self._jvm.PythonUtils.toSeq(list(items))
+
+    @cached_property
+    def _for_few_rows(self) -> SparkSession:
+        """A session like the user's in which no code is compiled and nothing is spread over tasks."""
+        from pyspark.sql import SparkSession
+
+        session = SparkSession(self.spark.sparkContext, self.spark._jsparkSession.cloneSession())
+        for name, value in _FOR_FEW_ROWS.items():
+            session.conf.set(name, value)
+        return session
 
     @cached_property
     def _jvm(self) -> Jvm:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from headwater.operators.arrange import Arrange
+from headwater.runtime.driver import Backfill
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -71,6 +74,12 @@ class Snapshot:
     def contents(self, entry: Entry) -> Delta:
         """The rows of a table or view, consolidated."""
         return self.states[entry.contents][0].contents()
+
+    @property
+    def content(self) -> Backfill:
+        """What steps give at this epoch, taken from the arrangements there are."""
+        arranged = {step.inputs[0]: step for step in self.states if isinstance(step.operator, Arrange)}
+        return Backfill(self.states, arranged, {})
 
     def readers(self, name: str) -> list[ViewEntry]:
         """The views that read a table or view directly."""

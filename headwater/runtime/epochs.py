@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headwater.delta import Delta
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Entry
-    from headwater.runtime.driver import Outcome, Work
+    from headwater.runtime.driver import Work
 
     Subscriber = Callable[[int, Delta], None]
 
@@ -45,7 +45,9 @@ class Epochs:
     def commit(self, changes: Mapping[str, Delta]) -> int:
         """Applies the changes of tables, given by name in lower case, as one epoch."""
         with self.lock:
-            outcome = self._run(changes)
+            tables = self.now.tables
+            sources = {tables[name].source: delta for name, delta in changes.items()}
+            outcome = run_epoch(self._order, self.now.states, sources)
             self.work.update(outcome.work)
             states = {**self.now.states, **outcome.states}
             self.now = replace(self.now, epoch=self.now.epoch + 1, states=states)
@@ -53,14 +55,6 @@ class Epochs:
                 {name: outcome.outputs[v.output] for name, v in self.now.views.items() if v.output in outcome.outputs}
             )
             return self.now.epoch
-
-    def preview(self, changes: Mapping[str, Delta]) -> Snapshot:
-        """What there would be if the changes were committed now."""
-        return replace(self.now, states={**self.now.states, **self._run(changes).states}) if changes else self.now
-
-    def _run(self, changes: Mapping[str, Delta]) -> Outcome:
-        tables = self.now.tables
-        return run_epoch(self._order, self.now.states, {tables[name].source: delta for name, delta in changes.items()})
 
     def redefine(
         self,

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from headwater.delta import Delta
 from headwater.errors import DuplicateKey, InvalidRows, MissingKey, MissingRow, NullKey
+from headwater.runtime.driver import Backfill
 from headwater.state.consolidation import consolidate, group_rows, sum_by
 
 if TYPE_CHECKING:
@@ -31,6 +32,14 @@ class Staging:
         """The net change of each table."""
         net = {name: consolidate(Delta.concat(deltas)) for name, (_, deltas) in self._staged.items() if deltas}
         return {name: delta for name, delta in net.items() if len(delta)}
+
+    @property
+    def content(self) -> Backfill:
+        """What tables and views would hold if the changes were committed now."""
+        if not self._staged:
+            return self._snapshot.content
+        tables = self._snapshot.tables.values()
+        return Backfill({}, {}, {table.source: self._state(table)[0].contents() for table in tables})
 
     def insert(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         self._require_values(table, rows)

@@ -1,4 +1,4 @@
-"""What a session is made of once Spark runs: analyser, engines, compiler, definitions."""
+"""The engine of a session, there once Spark runs: it analyses, compiles, and defines tables and views."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from headwater.runtime.catalog import Entry, Snapshot
+    from headwater.runtime.driver import Backfill
     from headwater.session import Session
 
 
-class Machinery:
+class Engine:
     """Everything that needs Spark."""
 
     def __init__(self, spark: SparkSession, now: Callable[[], Snapshot]) -> None:
@@ -78,11 +79,11 @@ class Machinery:
         frame = self._spark.createDataFrame(rows, entry.schema)
         return self.analyser.stand_in(self._spark, entry.name, entry.schema, frame)
 
-    def once(self, session: Session, text: str, now: Snapshot) -> Answer:
+    def once(self, session: Session, text: str, now: Snapshot, content: Backfill) -> Answer:
         """The answer of a query that gives another one each time, from Spark."""
         entries = {entry.name: entry for entry in now.entries.values()}
         read = self.analyser.mentioned(text, entries)
-        contents = {name: one_batch(table_of(now.contents(entries[name]), entries[name].arrow)) for name in read}
+        contents = {name: one_batch(table_of(content.content(entries[name].output), entries[name].arrow)) for name in read}
         try:
             schema, rows = self._recompute.answer(text, {name: entries[name].schema for name in read}, contents)
         except PySparkException as error:
