@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from headwater.operators.operator import Key, State
     from headwater.state.consolidation import Groups
 
+# Numbers up to so many times as large as there are of them are counted rather than sorted.
+_DENSE = 4
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -80,8 +83,15 @@ class Sums:
             return self
         low = int(self.buckets.min())
         span = int(self.buckets.max()) - low + 1
-        codes, ids = np.unique(self.groups * span + (self.buckets - low), return_inverse=True)
-        return Sums(codes // span, codes % span + low, sum_by(ids, len(codes), self.values))
+        codes = self.groups * span + (self.buckets - low)
+        size = int(codes.max()) + 1
+        if size <= _DENSE * len(codes):
+            distinct = np.flatnonzero(np.bincount(codes, minlength=size))
+            sums = sum_by(codes, size, self.values)[distinct]
+        else:
+            distinct, ids = np.unique(codes, return_inverse=True)
+            sums = sum_by(ids, len(distinct), self.values)
+        return Sums(distinct // span, distinct % span + low, sums)
 
 
 @dataclass(frozen=True)
@@ -174,9 +184,10 @@ class Aggregate(Operator):
                 ids = _group_numbers(rows, self.keys, delta, groups)
                 inputs = tuple(range(self.keys, rows.rows.num_columns))
             part = measure.accumulator.contribute([rows.rows.column(i) for i in inputs], rows.weights)
-            values = np.zeros((len(part.rows), self._width), np.int64)
-            values[:, slot : slot + measure.accumulator.width] = part.values
-            parts.append(Sums(ids[part.rows], part.buckets, values))
+            narrow = Sums(ids[part.rows], part.buckets, part.values).merged()
+            values = np.zeros((len(narrow.groups), self._width), np.int64)
+            values[:, slot : slot + measure.accumulator.width] = narrow.values
+            parts.append(Sums(narrow.groups, narrow.buckets, values))
             slot += measure.accumulator.width
         joined = Sums(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("groups", "buckets", "values")))
         return tuple(seen), joined.merged()
