@@ -139,5 +139,6 @@ def _over(call: Call, places: dict[Expression, Column]) -> Call:
     """The call with its arguments read from the projection below."""
     function = call.arguments[0]
     assert isinstance(function, Call)
-    arguments = tuple(rewrite(part, places.get) for part in function.arguments)
+    # A constant stays one: Spark wants the delimiter of listagg to be, also where a key or an order has the same value.
+    arguments = tuple(rewrite(part, lambda p: None if isinstance(p, Literal) else places.get(p)) for part in function.arguments)
     return replace(call, arguments=(replace(function, arguments=arguments), *(places[part] for part in call.arguments[1:])))
