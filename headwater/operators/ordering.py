@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headwater.state import layout
 from headwater.state.hashing import hash_rows
 
 if TYPE_CHECKING:
@@ -90,4 +91,7 @@ def places(rows: pa.RecordBatch, order: Sequence[Order]) -> Ranks:
 def _keys(rows: pa.RecordBatch, order: Sequence[Order]) -> list[Ranks]:
     stated = [column_ranks(rows.column(o.column), descending=o.descending, nulls_first=o.nulls_first) for o in order]
     rest = [i for i in range(rows.num_columns) if i not in {o.column for o in order}]
-    return [*stated, *(column_ranks(rows.column(i)) for i in rest)]
+    zeros = [layout.negative_zeros(column) for column in rows.columns]
+    # −0.0 equals 0.0, and yet such rows must not change places from one epoch to the next.
+    signs = [(~negative).astype(np.int64) for negative in zeros if negative is not None and negative.any()]
+    return [*stated, *(column_ranks(rows.column(i)) for i in rest), *signs]
