@@ -1,8 +1,11 @@
 """Inner join, bilinear: both sides may change at once.
 
     Δ(L ⋈ R)  =  ΔL ⋈ R'  +  L ⋈ ΔR        (R' = R + ΔR)
+              =  P ⋈ R'  −  N ⋈ R  +  (L − N) ⋈ ΔR        (ΔL = P − N)
 
-The trap: taking both sides old, or both new, forgets or doubles ΔL ⋈ ΔR.
+The trap: taking both sides old, or both new, forgets or doubles ΔL ⋈ ΔR. Another: the first form pairs a row that goes with one
+that comes, adds the pair and takes it away. The sum is right, but what is above may fail on a pair that never was (`a / b`), and
+refuse a good transaction. The second form makes only pairs of the old answer or the new one.
 
 A join without a key meets every row with every row; its condition is applied to a bounded number of pairs at a time.
 """
@@ -70,12 +73,20 @@ class Join(Operator):
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         left, right = inputs
+        before, after = right.arranged
+        staying = left.arranged[0]
+        meetings = [(left.delta, after)]
+        if len(left.delta) and len(right.delta):
+            come, go = left.delta.where(left.delta.weights > 0), left.delta.where(left.delta.weights < 0)
+            staying = staying.insert(go)
+            meetings = [(come, after), (go, before)]
         parts = [self.nothing()]
-        for part in self._bounded(left.delta, right.arranged[1]):
-            probe, found = self._meet(part, self.key.left, right.arranged[1])
-            parts.append(self._pair(probe, found))
-        for part in self._bounded(right.delta, left.arranged[0]):
-            probe, found = self._meet(part, self.key.right, left.arranged[0])
+        for delta, other in meetings:
+            for part in self._bounded(delta, other):
+                probe, found = self._meet(part, self.key.left, other)
+                parts.append(self._pair(probe, found))
+        for part in self._bounded(right.delta, staying):
+            probe, found = self._meet(part, self.key.right, staying)
             parts.append(self._pair(found, probe))
         return state, Delta.concat(parts)
 
@@ -88,7 +99,7 @@ class Join(Operator):
     def _meet(self, delta: Delta, columns: Key, other: Arrangement) -> tuple[Delta, Delta]:
         """The changed rows and the rows they meet, pair by pair."""
         probe = self.key.matchable(delta, columns)
-        matches = other.lookup(probe.rows, columns)
+        matches = other.lookup(probe.rows, columns).existing()
         return probe.take(matches.probe), Delta(matches.rows, matches.weights)
 
     def _pair(self, left: Delta, right: Delta) -> Delta:

@@ -2,7 +2,8 @@
 
     m(l)  =  Σ weights of the rows of R that match l            the row l is matched  iff  m(l) > 0
 
-A changed left row looks its partners up in R'. A changed right row touches left rows whose m(l) becomes or leaves 0.
+A left row that comes looks its partners up in R', one that goes in R. A changed right row touches left rows that stay and whose
+m(l) becomes or leaves 0. So nothing is compared that was together neither before nor after, and on which a condition might fail.
 
 Without a condition beyond the key, m depends on the key alone, and of the right side no more is needed than keys and counts.
 """
@@ -59,20 +60,26 @@ class Match(Operator):
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         left, right = inputs
         before, after = right.arranged
-        parts = []
-        if len(left.delta):
-            parts.append(self._emit(left.delta, self._matched(left.delta.rows, after)))
-        if len(right.delta):
-            touched = self._touched(left.arranged[0], right.delta)
-            was, now = self._matched(touched.rows, before), self._matched(touched.rows, after)
-            changed = was != now
-            touched = touched.where(changed)
-            parts += [-self._emit(touched, was[changed]), self._emit(touched, now[changed])]
+        if not len(right.delta):
+            return state, self._emit(left.delta, self._matched(left.delta.rows, after))
+        come, go = left.delta.where(left.delta.weights > 0), left.delta.where(left.delta.weights < 0)
+        touched = self._touched(left.arranged[0].insert(go), right.delta)
+        was, now = self._matched(touched.rows, before), self._matched(touched.rows, after)
+        changed = was != now
+        touched = touched.where(changed)
+        parts = [
+            self._emit(come, self._matched(come.rows, after)),
+            self._emit(go, self._matched(go.rows, before)),
+            -self._emit(touched, was[changed]),
+            self._emit(touched, now[changed]),
+        ]
         return state, Delta.concat(parts)
 
     def _matched(self, rows: pa.RecordBatch, right: Arrangement) -> NDArray[np.bool_]:
         probe = self.key.matchable(Delta(rows, np.arange(rows.num_rows)), self.key.left)
         matches = right.lookup(probe.rows, self.key.left)
+        if self.condition is not None:
+            matches = matches.existing()
         partners, weights = probe.weights[matches.probe], matches.weights
         if self.condition is not None and len(matches):
             fits = self._fits(rows.take(pa.array(partners)), matches.rows)
@@ -80,12 +87,12 @@ class Match(Operator):
         return sum_by(partners, rows.num_rows, weights) > 0
 
     def _touched(self, left: Arrangement, changes: Delta) -> Delta:
-        """The left rows, as they were, that a changed right row may match."""
+        """Those of the left rows that a changed right row may match."""
         changes = self.key.matchable(changes, self.key.right)
         if self.condition is None:
             keys = group_rows(changes.rows, self.key.right)
             changes = changes.take(keys.representatives)
-        matches = left.lookup(changes.rows, self.key.right)
+        matches = left.lookup(changes.rows, self.key.right).existing()
         found = Delta(matches.rows, matches.weights)
         if self.condition is None or not len(matches):
             return found

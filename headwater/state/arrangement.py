@@ -46,6 +46,10 @@ class Matches:
     def __len__(self) -> int:
         return len(self.probe)
 
+    def existing(self) -> Matches:
+        """The same without rows that are gone, where all rows are there a positive number of times."""
+        return self if self.settled or not (self.weights < 0).any() else self.consolidated()
+
     def consolidated(self) -> Matches:
         """The same with equal pairs of probe and row merged, and zeros gone."""
         if self.settled:
