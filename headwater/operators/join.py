@@ -4,7 +4,7 @@
               =  P ⋈ R'  −  N ⋈ R  +  (L − N) ⋈ ΔR        (ΔL = P − N)
 
 The trap: taking both sides old, or both new, forgets or doubles ΔL ⋈ ΔR. Another: the first form pairs a row that goes with one
-that comes, adds the pair and takes it away. The sum is right, but what is above may fail on a pair that never was (`a / b`), and
+that comes, adds the pair and takes it away. The sum is right, but what is above may fail on a pair that never was (`a / b`) and
 refuse a good transaction. The second form makes only pairs of the old answer or the new one.
 
 A join without a key meets every row with every row; its condition is applied to a bounded number of pairs at a time.
