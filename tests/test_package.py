@@ -80,3 +80,8 @@ def test_scripts_and_makefile_name_no_machine() -> None:
     for path in texts:
         if path.is_file():
             assert not re.search(r"https?://|file://|index-url|find-links", path.read_text(encoding="utf-8")), path
+
+
+def test_page_of_what_is_supported_is_what_the_engine_says() -> None:
+    done = subprocess.run([sys.executable, ROOT / "scripts" / "supported.py", "--check"], check=False)
+    assert done.returncode == 0, "run: python scripts/supported.py"

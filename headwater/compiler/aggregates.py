@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     TypeOf = Callable[[Expression], pa.DataType]
 
-_EXTREMES = {"Min": False, "Max": True}
+EXTREMES = {"Min": False, "Max": True}
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ def _maintained(call: Call, node: plan.Aggregate) -> Measure | Extreme | None:
     if rest and not (function.function == "Count" and all(isinstance(part, Literal) and part.value for part in rest)):
         return None
     name = "Max" if _is_single_value(function, condition, node) else function.function
-    if name in _EXTREMES and is_ordered(inputs[0].type):
-        return Extreme(inputs[0].index, _EXTREMES[name], inputs[0].type, condition)
+    if name in EXTREMES and is_ordered(inputs[0].type):
+        return Extreme(inputs[0].index, EXTREMES[name], inputs[0].type, condition)
     found = accumulator(name, [part.type for part in inputs], dict(function.options))
     if found is None:
         return None

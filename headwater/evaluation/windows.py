@@ -18,15 +18,16 @@ from headwater.operators.ordering import is_ordered
 if TYPE_CHECKING:
     from headwater.algebra.plan import Window
 
-_RANKING = {
+RANKING = {
     "RowNumber": "row_number()",
     "Rank": "rank()",
     "DenseRank": "dense_rank()",
     "PercentRank": "percent_rank()",
     "CumeDist": "cume_dist()",
 }
-_AGGREGATES = {"Count": "count", "Sum": "sum", "Min": "min", "Max": "max", "Average": "avg", "First": "first_value"}
-_AGGREGATES |= {"Last": "last_value"}
+AGGREGATES = {"Count": "count", "Sum": "sum", "Min": "min", "Max": "max", "Average": "avg", "First": "first_value"}
+AGGREGATES |= {"Last": "last_value"}
+OFFSETS = ("Lag", "Lead")
 _BOUNDS = {
     "UnboundedPreceding": "UNBOUNDED PRECEDING",
     "UnboundedFollowing": "UNBOUNDED FOLLOWING",
@@ -69,12 +70,12 @@ def _function(expression: Expression, kind: pa.DataType) -> str:
 def _ranking(function: Call) -> str | None:
     if function.function == "NTile":
         return f"ntile({_integer(function.arguments[0])})"
-    return _RANKING.get(function.function)
+    return RANKING.get(function.function)
 
 
 def _offset(function: Call) -> str | None:
     """`lag` and `lead`; Catalyst writes the offset of `lag` with its sign turned."""
-    if function.function not in ("Lag", "Lead") or function.option("ignoreNulls") == "true":
+    if function.function not in OFFSETS or function.option("ignoreNulls") == "true":
         return None
     value, offset, default = function.arguments
     if isinstance(offset, Call) and offset.function == "UnaryMinus":
@@ -89,7 +90,7 @@ def _aggregate(function: Call, kind: pa.DataType) -> str:
         raise Untranslatable(f"the window function {function.function}")
     inner = function.arguments[0]
     assert isinstance(inner, Call)
-    name = _AGGREGATES.get(inner.function)
+    name = AGGREGATES.get(inner.function)
     if name is None or inner.option("ignoreNulls") == "true" or inner.option("evalMode") not in (None, '"ANSI"'):
         raise Untranslatable(f"the window function {inner.function}")
     if inner.function == "Count":

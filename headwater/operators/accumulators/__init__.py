@@ -45,8 +45,9 @@ from headwater.operators.accumulators.sums import total
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Accumulator", "Contribution", "accumulator"]
+__all__ = ["INVERTIBLE", "Accumulator", "Contribution", "accumulator"]
 
+INVERTIBLE = ("Count", "Sum", "Average", *MOMENTS, *COMOMENTS, "BitXorAgg")
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 

@@ -1,0 +1,78 @@
+"""Writes docs/supported.md: what the engine maintains, and how, taken from the engine's own tables.
+
+    python scripts/supported.py           writes the page
+    python scripts/supported.py --check   fails if the page is not what would be written
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from headwater.compiler.aggregates import EXTREMES
+from headwater.evaluation.duckdb_sql import functions
+from headwater.evaluation.windows import AGGREGATES, OFFSETS, RANKING
+from headwater.operators.accumulators import INVERTIBLE
+
+PAGE = Path(__file__).parent.parent / "docs" / "supported.md"
+
+TEXT = """# What is supported, and how
+
+This page is written by `scripts/supported.py` from the tables that the compiler itself uses; a test keeps it true. Functions go by the
+names of Catalyst, Spark's optimiser, which is what the compiler sees: `avg` is `Average`, `x + 1` is `Add`, `bool_and` is `Min`.
+
+Every deterministic Spark query can be a live view. What differs is the cost of keeping it.
+
+## Maintenance classes
+
+| class | which operators | what a change costs |
+|---|---|---|
+| linear | filter, project, `explode`, `inline`, union, grouping sets, Python UDFs | the changed rows |
+| stateful | joins of all kinds, aggregates below, distinct, set operations, top-k, scalar subqueries | the changed rows and what they meet |
+| touched groups | window functions, all other aggregates, Python aggregates | the groups or partitions with a changed row |
+| recomputed | plan nodes without a rule, and views created with `refresh="full"` | the whole input, on Spark |
+
+## Aggregates that are maintained
+
+By exact sums that are added to and subtracted from: {invertible}.
+
+By keeping the present value, and looking a group through only when that value is deleted: {extremes}.
+
+Each of them also with `DISTINCT` and `FILTER`. All others are evaluated again for the groups that changed.
+
+## Window functions evaluated in the driver
+
+Over the partitions that changed: {windows}. The others, and frames by a distance in the order (`RANGE BETWEEN 2 PRECEDING …`), are
+evaluated by Spark, over the same partitions.
+
+## Scalar functions evaluated in the driver
+
+Each is compared with Spark on edge values by the tests. Everything else is evaluated by Spark, on the changed rows.
+
+{scalars}
+"""
+
+
+def listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def page() -> str:
+    windows = [*RANKING, *OFFSETS, "NTile", *AGGREGATES]
+    return TEXT.format(
+        invertible=listed(list(INVERTIBLE)),
+        extremes=listed(list(EXTREMES)),
+        windows=listed(windows),
+        scalars=listed(functions()),
+    )
+
+
+def main() -> int:
+    if "--check" in sys.argv:
+        return 0 if PAGE.read_text("utf-8") == page() else 1
+    PAGE.write_text(page(), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
