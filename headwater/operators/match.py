@@ -3,7 +3,7 @@
     m(l)  =  Σ weights of the rows of R that match l            the row l is matched  iff  m(l) > 0
 
 A left row that comes looks its partners up in R', one that goes in R. A changed right row touches left rows that stay and whose
-m(l) becomes or leaves 0. So no two rows are compared that were together neither before nor after: a condition might fail on them.
+m(l) becomes or leaves 0. So no rows are compared that were together neither before nor after: a condition might fail on them.
 
 Without a condition beyond the key, m depends on the key alone, and of the right side no more is needed than keys and counts.
 """
