@@ -11,6 +11,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from headwater.algebra.expressions import Call, Column, Expression
 from headwater.evaluation.functions import (
     arithmetic,
@@ -29,7 +31,7 @@ from headwater.evaluation.functions.rule import DURATION, MACROS, RULES, Typed, 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Typed", "Untranslatable", "connection", "functions", "translate"]
+__all__ = ["Typed", "Untranslatable", "connection", "entering", "functions", "translate"]
 
 FAMILIES = (arithmetic, casts, collections, comparison, conditions, dates, formats, strings, timestamps)
 # Guards name their arguments more than once, so nesting multiplies; beyond this, Spark is the better place.
@@ -52,9 +54,14 @@ _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
 def translate(expression: Expression) -> Typed:
     """SQL over the columns c0, c1, … for a whole expression."""
     translated = _translate(expression)
-    if translated.type in (DURATION, UNKNOWN):
-        raise Untranslatable("an interval as a result")
+    if translated.type == UNKNOWN:
+        raise Untranslatable("a constant without a type")
     return translated
+
+
+def entering(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """A column as the SQL expects it: the difference of two times is a BIGINT of microseconds, and comes back as one."""
+    return column.cast(pa.int64()) if column.type == DURATION else column
 
 
 def functions() -> list[str]:
@@ -94,9 +101,13 @@ def _translate(expression: Expression) -> Typed:
 
 def _column(column: Column) -> Typed:
     sql_type(column.type)
+    name = f"c{column.index}"
+    if column.type == DURATION:
+        # Should the caller have left out `entering`, this raises.
+        return Typed(f"CAST({name} AS BIGINT)", column.type)
     if "duration" in str(column.type):
-        raise Untranslatable("a column of intervals")
-    return Typed(f"c{column.index}", column.type)
+        raise Untranslatable("intervals inside of a column")
+    return Typed(name, column.type)
 
 
 def _call(call: Call, arguments: tuple[Typed, ...]) -> Typed:

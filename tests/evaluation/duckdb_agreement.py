@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from duckdb_edges import TABLES
 
 from headwater.algebra.expressions import Call, Column, walk
 from headwater.algebra.origin import Handle
-from headwater.evaluation.duckdb_sql import Typed, Untranslatable, translate
+from headwater.evaluation.duckdb_sql import Typed, Untranslatable, entering, translate
 from headwater.frontend.expressions import read_expression
+from headwater.schema import arrow_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import duckdb
     from pyspark.sql import SparkSession
 
@@ -83,14 +85,14 @@ class Outcome:
 
     def duckdb(self, made: duckdb.DuckDBPyConnection) -> tuple[pa.DataType, list[Any]]:
         """The type and the values; the rows that do not raise one by one must not do so together either."""
-        made.register("rows", self.rows)
+        made.register("rows", _entered(self.rows))
         sql = self.translated.sql
         # Or it would evaluate parts that occur twice before TRY, and not under it.
         made.execute("SET disabled_optimizers = 'expression_rewriter,reorder_filter,common_subexpressions'")
         _, caught = _caught_values(made.sql(f"SELECT TRY(struct_pack(v := {sql})) FROM rows").to_arrow_table().column(0))
         made.execute("SET disabled_optimizers = 'expression_rewriter,reorder_filter'")
         good = pa.array([value != RAISES for value in caught])
-        made.register("good_rows", self.rows.filter(good))
+        made.register("good_rows", _entered(self.rows.filter(good)))
         together = made.sql(f"SELECT {sql} FROM good_rows").to_arrow_table().column(0)
         assert exact(together) == [value for value in caught if value != RAISES]
         return together.type, caught
@@ -101,6 +103,7 @@ class Agreement:
     """Asks Spark about all expressions of a table at once, and remembers."""
 
     session: SparkSession
+    tables: dict[str, Callable[[], pa.Table]]
     groups: dict[tuple[str, str, str], dict[str, Outcome]] = field(default_factory=dict)
 
     def outcome(self, case: Case, zone: str) -> Outcome:
@@ -111,7 +114,7 @@ class Agreement:
         return self.groups[key][case.text]
 
     def _ask(self, case: Case, texts: list[str], zone: str) -> dict[str, Outcome]:
-        rows = TABLES[case.table]()
+        rows = self.tables[case.table]()
         leaf = self._leaf(rows)
         self.session.conf.set("spark.sql.session.timeZone", zone)
         try:
@@ -121,7 +124,7 @@ class Agreement:
             parts = [self._wrapped(text, part) for text, part in zip(texts, parts, strict=True)]
             optimised = self._run([self._alias(part, f"x{i}") for i, part in enumerate(parts)], leaf)
             plan = optimised._jdf.queryExecution().optimizedPlan()
-            expressions = self._read(plan, rows.column_names)
+            expressions = self._read(plan)
             answers = self._run([self._alias(self._caught(part), f"x{i}") for i, part in enumerate(parts)], leaf).toArrow()
         finally:
             self.session.conf.set("spark.sql.session.timeZone", "UTC")
@@ -142,15 +145,15 @@ class Agreement:
         relation.createOrReplaceTempView("edges")
         return self.session.table("edges")._jdf.queryExecution().analyzed()
 
-    def _read(self, plan: Any, names: list[str]) -> list[Expression]:
+    def _read(self, plan: Any) -> list[Expression]:
         nodes = json.loads(plan.toJSON())
         assert nodes[0]["class"].endswith(".Project"), plan.toString()
         ids = [attribute[0]["exprId"]["id"] for attribute in nodes[1]["output"]]
-        kinds = dict(zip(names, TABLES_TYPES(self.session), strict=True))
+        kinds = [arrow_of(part.dataType) for part in self.session.table("edges").schema.fields]
 
         def resolve(attribute: dict[str, Any]) -> Column:
             position = ids.index(attribute["exprId"]["id"])
-            return Column(position, kinds[names[position]])
+            return Column(position, kinds[position])
 
         origin = Handle(plan)
         return [
@@ -208,10 +211,8 @@ class Agreement:
         return self._jvm.org.apache.spark.sql.catalyst.expressions
 
 
-def TABLES_TYPES(session: SparkSession) -> list[pa.DataType]:  # noqa: N802
-    from headwater.schema import arrow_of
-
-    return [arrow_of(part.dataType) for part in session.table("edges").schema.fields]
+def _entered(rows: pa.Table) -> pa.Table:
+    return pa.table([entering(column) for column in rows.columns], names=rows.column_names)
 
 
 def _bare(text: str) -> str:
@@ -231,7 +232,7 @@ def exact(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     kind = column.type
     if pa.types.is_date(kind):
         column = column.cast(pa.int32())
-    elif pa.types.is_timestamp(kind):
+    elif pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         column = column.cast(pa.int64())
     return [_exact(value) for value in column.to_pylist()]
 
@@ -248,6 +249,9 @@ def _exact(value: Any) -> Any:
 
 def same_type(left: pa.DataType, right: pa.DataType) -> bool:
     """Equal but for what belongs to no value: nullability, names of list elements, the label of a time zone."""
+    if pa.types.is_duration(right):
+        # It comes out of the SQL as its number.
+        return left in (right, pa.int64())
     if pa.types.is_timestamp(left) and pa.types.is_timestamp(right):
         return left.unit == right.unit and (left.tz is None) == (right.tz is None)
     if left.num_fields != right.num_fields or left.id != right.id:
@@ -255,3 +259,16 @@ def same_type(left: pa.DataType, right: pa.DataType) -> bool:
     if left.num_fields:
         return all(same_type(left.field(i).type, right.field(i).type) for i in range(left.num_fields))
     return left.equals(right)
+
+
+def differences(outcome: Outcome, made: duckdb.DuckDBPyConnection) -> list[str]:
+    """What is wrong with a translation: every row for which DuckDB gives a value that is not Spark's."""
+    kind, found = outcome.duckdb(made)
+    assert same_type(kind, outcome.translated.type)
+    assert same_type(outcome.translated.type, outcome.spark_type)
+    assert any(value != RAISES for value in found)
+    return [
+        f"{[exact(column)[0] for column in outcome.rows.slice(row, 1).columns]}: Spark {theirs!r}, DuckDB {ours!r}"
+        for row, (theirs, ours) in enumerate(zip(outcome.spark, found, strict=True))
+        if ours not in (RAISES, theirs)
+    ]

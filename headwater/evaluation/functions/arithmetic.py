@@ -24,6 +24,7 @@ from headwater.evaluation.functions.rule import (
     macro,
     option,
     require,
+    run,
     same_types,
     translates,
 )
@@ -36,10 +37,20 @@ if TYPE_CHECKING:
 _SYMBOLS = {"Add": "+", "Subtract": "-", "Multiply": "*", "Remainder": "%"}
 _BITS = {"BitwiseAnd": "&", "BitwiseOr": "|"}
 _MOST_DIGITS = 38
+_ROUNDED_PLACES = 9
 # Spark negates decimals with this many digits and rounds the rest away.
 _NEGATED_DIGITS = 34
 
 macro("hw_half_up(n, d)", "(2 * abs(n) + abs(d)) // (2 * abs(d)) * sign(n) * sign(d)")
+# Spark rounds the decimal that Java writes for a double. Where that could be a half, Java's way of writing decides.
+macro(
+    "hw_round(x, p)",
+    "CASE WHEN NOT isfinite(x) THEN x WHEN abs(x * p) >= 1e12 "
+    "OR abs(abs(x * p) - floor(abs(x * p)) - 0.5e0) <= abs(x * p) * 1e-14 THEN hw_raise('close to a half') "
+    "WHEN round(x * p) = 0 THEN 0e0 ELSE round(x * p) / p END",
+)
+macro("hw_sign(x)", "CASE WHEN isnan(x) THEN x WHEN x > 0 THEN 1e0 WHEN x < 0 THEN -1e0 ELSE x END")
+macro("hw_normal(x)", "CASE WHEN x = 0 THEN abs(x) ELSE x END")
 macro("hw_positive_rest(n, d)", "CASE WHEN n % d < 0 THEN (n % d + d) % d ELSE n % d END")
 
 
@@ -60,7 +71,7 @@ def divide(call: Call, arguments: Arguments) -> Typed:
     if pa.types.is_decimal(left.type) and pa.types.is_decimal(right.type):
         kind = result_type(call, left.type, right.type)
         dividend = f"({unscaled(left)} * {_power(kind.scale + right.type.scale - left.type.scale)})"
-        return Typed(from_unscaled(f"hw_half_up({dividend}, {unscaled(right)})", kind), kind)
+        return Typed(from_unscaled(run("hw_half_up", dividend, unscaled(right)), kind), kind)
     kind = same_types(arguments, "Divide")
     require(kind == pa.float64(), f"Divide of {kind}")
     return Typed(f"({left.sql} / {right.sql})", kind)
@@ -82,13 +93,13 @@ def integral_divide(_call: Call, arguments: Arguments) -> Typed:
 def positive_modulus(_call: Call, arguments: Arguments) -> Typed:
     kind = same_types(arguments, "Pmod")
     require(is_whole(kind), f"Pmod of {kind}")
-    return Typed(f"hw_positive_rest({arguments[0].sql}, {arguments[1].sql})", kind)
+    return Typed(run("hw_positive_rest", arguments[0].sql, arguments[1].sql), kind)
 
 
 @translates("UnaryMinus")
 def minus(_call: Call, arguments: Arguments) -> Typed:
     (argument,) = arguments
-    if is_whole(argument.type):
+    if is_whole(argument.type) or argument.type == DURATION:
         return Typed(f"({cast('0', argument.type)} - {argument.sql})", argument.type)
     _require_negatable(argument)
     return Typed(f"(-{argument.sql})", argument.type)
@@ -97,7 +108,7 @@ def minus(_call: Call, arguments: Arguments) -> Typed:
 @translates("Abs")
 def absolute(_call: Call, arguments: Arguments) -> Typed:
     (argument,) = arguments
-    if not is_whole(argument.type):
+    if not is_whole(argument.type) and argument.type != DURATION:
         _require_negatable(argument)
     return Typed(f"abs({argument.sql})", argument.type)
 
@@ -106,8 +117,7 @@ def absolute(_call: Call, arguments: Arguments) -> Typed:
 def sign(_call: Call, arguments: Arguments) -> Typed:
     (argument,) = arguments
     require(argument.type == pa.float64(), f"Signum of {argument.type}")
-    x = argument.sql
-    return Typed(f"CASE WHEN isnan({x}) THEN {x} WHEN {x} > 0 THEN 1e0 WHEN {x} < 0 THEN -1e0 ELSE {x} END", argument.type)
+    return Typed(run("hw_sign", argument.sql), argument.type)
 
 
 @translates("Sqrt")
@@ -137,12 +147,14 @@ def rounded(call: Call, arguments: Arguments) -> Typed:
     if is_whole(argument.type) and scale >= 0:
         return argument
     if is_whole(argument.type):
-        step = 10 ** min(-scale, _MOST_DIGITS - 1)
+        step = f"CAST('{10 ** min(-scale, _MOST_DIGITS - 1)}' AS HUGEINT)"
         return Typed(
-            cast(f"(hw_half_up(CAST({argument.sql} AS HUGEINT), {step}::HUGEINT) * {step}::HUGEINT)", argument.type),
+            cast(f"({run('hw_half_up', f'CAST({argument.sql} AS HUGEINT)', step)} * {step})", argument.type),
             argument.type,
         )
     require(scale >= 0, "Round of decimals to tens")
+    if argument.type == pa.float64() and scale <= _ROUNDED_PLACES:
+        return Typed(run("hw_round", argument.sql, f"1e{scale}"), argument.type)
     require(pa.types.is_decimal(argument.type), f"Round of {argument.type}")
     places = min(scale, argument.type.scale)
     kind = pa.decimal128(min(argument.type.precision - argument.type.scale + 1 + places, _MOST_DIGITS), places)
@@ -208,7 +220,7 @@ def check_overflow(call: Call, arguments: Arguments) -> Typed:
 def normalised(_call: Call, arguments: Arguments) -> Typed:
     (argument,) = arguments
     require(pa.types.is_floating(argument.type), f"NormalizeNaNAndZero of {argument.type}")
-    return Typed(f"CASE WHEN {argument.sql} = 0 THEN {cast('0', argument.type)} ELSE {argument.sql} END", argument.type)
+    return Typed(run("hw_normal", argument.sql), argument.type)
 
 
 @translates("KnownFloatingPointNormalized", "KnownNotNull", "KnownNullable")

@@ -18,8 +18,9 @@ from headwater.evaluation.functions.rule import (
     cast,
     is_whole,
     macro,
-    raise_if,
+    option,
     require,
+    run,
     sql_type,
     text,
     translates,
@@ -39,9 +40,9 @@ _DAY = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?"
 # Below this many digits, a decimal is a quotient of two doubles without error, and DuckDB divides them.
 _EXACT_DIGITS = 15
-_YEARS = "NOT BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
 
 macro("hw_text(s, pattern)", "CASE WHEN NOT regexp_full_match(s, pattern) THEN hw_raise('not such a text') ELSE s END")
+macro("hw_common_time(t)", "CASE WHEN year(t) NOT BETWEEN 1 AND 9999 THEN hw_raise('a far time') ELSE t END")
 macro("hw_year(s)", "CASE WHEN starts_with(s, '0000') THEN hw_raise('the year zero') ELSE s END")
 macro(
     "hw_boolean(s)",
@@ -84,7 +85,7 @@ def _number(argument: Typed, to: pa.DataType) -> str:  # noqa: PLR0911  (one for
     if source == _STRING:
         return _parsed(sql, to)
     if source == INSTANT and to == pa.int64():
-        return f"hw_floor_divide({micros(argument)}, 1000000)"
+        return run("hw_floor_divide", micros(argument), "1000000")
     require(_is_number(source), f"a cast from {source} to {to}")
     if is_whole(to) and not is_whole(source):
         return cast(f"trunc({sql})", to)
@@ -97,9 +98,9 @@ def _number(argument: Typed, to: pa.DataType) -> str:  # noqa: PLR0911  (one for
 
 def _parsed(sql: str, to: pa.DataType) -> str:
     if to == pa.bool_():
-        return f"hw_boolean({sql})"
+        return run("hw_boolean", sql)
     pattern = _WHOLE if is_whole(to) else _FLOATING if pa.types.is_floating(to) else _FIXED
-    return cast(f"hw_text({sql}, {text(pattern)})", to)
+    return cast(run("hw_text", sql, text(pattern)), to)
 
 
 def _text(call: Call, argument: Typed) -> str:
@@ -107,14 +108,16 @@ def _text(call: Call, argument: Typed) -> str:
     if is_whole(source) or source == pa.bool_():
         return cast(sql, _STRING)
     if pa.types.is_decimal(source):
-        # With more places Java would write small numbers with an exponent, depending on the mode.
-        require(source.scale <= 6, f"the text of {source}")
-        return cast(sql, _STRING)
+        # With more places Java writes small numbers with an exponent, but not in ANSI mode.
+        require(source.scale <= 6 or option(call, "evalMode") == "ANSI", f"the text of {source}")
+        require(source.precision < 38 or source.scale < 38, f"the text of {source}")
+        # Without a digit to spare DuckDB writes .5 for 0.5.
+        wider = pa.decimal128(source.precision + 1, source.scale) if source.precision == source.scale else source
+        return cast(cast(sql, wider), _STRING)
     if source == _DATE:
-        return raise_if(f"{sql} {_YEARS}", cast(sql, _STRING), "a year beyond four digits")
+        return cast(run("hw_common", sql), _STRING)
     if source in (INSTANT, LOCAL):
-        time = local(argument, call)
-        return raise_if(f"CAST({time} AS DATE) {_YEARS}", cast(time, _STRING), "a year beyond four digits")
+        return cast(run("hw_common_time", local(argument, call)), _STRING)
     raise Untranslatable(f"the text of {source}")
 
 
@@ -122,19 +125,19 @@ def _time(call: Call, argument: Typed, to: pa.DataType) -> str:
     source, sql = argument.type, argument.sql
     if source == _STRING:
         pattern = _DAY if to == _DATE else _TIME
-        parsed = cast(f"hw_year(hw_text({sql}, {text(pattern)}))", _DATE if to == _DATE else LOCAL)
+        parsed = cast(run("hw_year", run("hw_text", sql, text(pattern))), _DATE if to == _DATE else LOCAL)
         return instant(parsed, call) if to == INSTANT else parsed
     if source == _DATE:
-        midnight = cast(f"hw_finite({sql})", LOCAL)
+        midnight = cast(run("hw_finite", sql), LOCAL)
         return instant(midnight, call) if to == INSTANT else midnight
     if source == INSTANT:
         return cast(local(argument, call), to)
     if source == LOCAL and to == INSTANT:
-        return instant(f"hw_time({sql})", call)
+        return instant(run("hw_time", sql), call)
     if source == LOCAL:
-        return cast(f"hw_time({sql})", to)
+        return cast(run("hw_time", sql), to)
     if is_whole(source) and to == INSTANT:
-        return f"hw_time(make_timestamptz(CAST({sql} AS BIGINT) * 1000000))"
+        return run("hw_time", f"make_timestamptz(CAST({sql} AS BIGINT) * 1000000)")
     raise Untranslatable(f"a cast from {source} to {to}")
 
 

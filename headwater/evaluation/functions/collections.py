@@ -15,6 +15,7 @@ from headwater.evaluation.functions.rule import (
     macro,
     quoted,
     require,
+    run,
     same_types,
     text,
     translates,
@@ -66,7 +67,7 @@ def array(_call: Call, arguments: Arguments) -> Typed:
 @translates("GetArrayItem")
 def item(call: Call, arguments: Arguments) -> Typed:
     elements = _elements(call, arguments)
-    return Typed(f"hw_item({arguments[0].sql}, {arguments[1].sql})", elements)
+    return Typed(run("hw_item", arguments[0].sql, arguments[1].sql), elements)
 
 
 @translates("ElementAt")
@@ -74,7 +75,7 @@ def element_at(call: Call, arguments: Arguments) -> Typed:
     if pa.types.is_map(arguments[0].type):
         return map_value(call, arguments)
     elements = _elements(call, arguments)
-    return Typed(f"hw_element({arguments[0].sql}, {arguments[1].sql})", elements)
+    return Typed(run("hw_element", arguments[0].sql, arguments[1].sql), elements)
 
 
 @translates("GetMapValue")
@@ -101,7 +102,7 @@ def contains(call: Call, arguments: Arguments) -> Typed:
     require(pa.types.is_list(container.type), f"{call.function} of {container.type}")
     same_types((Typed("", container.type.value_type), value), call.function)
     require(is_plain(value.type) and not pa.types.is_floating(value.type), f"{call.function} of {value.type}")
-    return Typed(f"hw_holds({container.sql}, {value.sql})", pa.bool_())
+    return Typed(run("hw_holds", container.sql, value.sql), pa.bool_())
 
 
 @translates("Concat")
@@ -123,7 +124,7 @@ def extreme(call: Call, arguments: Arguments) -> Typed:
 @translates("ArrayPosition")
 def position(call: Call, arguments: Arguments) -> Typed:
     same_types((Typed("", _comparable(call, arguments[0])), arguments[1]), call.function)
-    return Typed(f"hw_position({arguments[0].sql}, {arguments[1].sql})", pa.int64())
+    return Typed(run("hw_position", arguments[0].sql, arguments[1].sql), pa.int64())
 
 
 @translates("SortArray")
@@ -136,7 +137,7 @@ def sort(call: Call, arguments: Arguments) -> Typed:
 @translates("ArrayJoin")
 def join(call: Call, arguments: Arguments) -> Typed:
     require(len(arguments) == 2 and arguments[0].type == pa.list_(pa.string()), "ArrayJoin")
-    return Typed(f"hw_join({arguments[0].sql}, {text(constant(call, 1))})", pa.string())
+    return Typed(run("hw_join", arguments[0].sql, text(constant(call, 1))), pa.string())
 
 
 @translates("MapKeys", "MapValues")

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headwater.evaluation.functions.literals import element
-from headwater.evaluation.functions.rule import Typed, Untranslatable, cast, is_plain, require, same_types, translates
+from headwater.evaluation.functions.rule import (
+    Typed,
+    Untranslatable,
+    cast,
+    is_plain,
+    macro,
+    require,
+    run,
+    same_types,
+    translates,
+)
 
 if TYPE_CHECKING:
     from headwater.algebra.expressions import Call
@@ -17,6 +27,8 @@ if TYPE_CHECKING:
 
 _SYMBOLS = {"EqualTo": "=", "LessThan": "<", "LessThanOrEqual": "<=", "GreaterThan": ">", "GreaterThanOrEqual": ">="}
 _SYMBOLS |= {"EqualNullSafe": "IS NOT DISTINCT FROM"}
+
+macro("hw_unless_nan(x, y)", "CASE WHEN isnan(x) THEN y ELSE x END")
 
 
 @translates(*_SYMBOLS)
@@ -91,5 +103,4 @@ def is_nan(_call: Call, arguments: Arguments) -> Typed:
 def unless_nan(_call: Call, arguments: Arguments) -> Typed:
     kind = same_types(arguments, "NaNvl")
     require(pa.types.is_floating(kind), f"NaNvl of {kind}")
-    value, otherwise = (argument.sql for argument in arguments)
-    return Typed(f"CASE WHEN isnan({value}) THEN {otherwise} ELSE {value} END", kind)
+    return Typed(run("hw_unless_nan", *(argument.sql for argument in arguments)), kind)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headwater.evaluation.functions.literals import months
-from headwater.evaluation.functions.rule import DURATION, Typed, cast, constant, is_whole, macro, require, translates
+from headwater.evaluation.functions.rule import DURATION, Typed, cast, constant, is_whole, macro, require, run, translates
 
 if TYPE_CHECKING:
     from headwater.algebra.expressions import Call
@@ -24,6 +24,7 @@ UNITS |= {"week": "week"}
 
 macro("hw_finite(d)", "CASE WHEN isinf(d) THEN hw_raise('an infinite time') ELSE d END")
 macro("hw_common(d)", "CASE WHEN d NOT BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN hw_raise('a far date') ELSE d END")
+macro("hw_next_day(d, wanted)", "d + CAST((wanted - isodow(d) + 6) % 7 + 1 AS INTEGER)")
 macro("hw_plus_months(d, n)", "CAST(hw_finite(d) + to_months(n) AS DATE)")
 
 
@@ -67,13 +68,13 @@ def elapsed(call: Call, arguments: Arguments) -> Typed:
 @translates("AddMonths")
 def add_months(call: Call, arguments: Arguments) -> Typed:
     require(arguments[0].type == _DATE and is_whole(arguments[1].type), f"{call.function} of {arguments[0].type}")
-    return Typed(f"hw_plus_months({arguments[0].sql}, {cast(arguments[1].sql, pa.int32())})", _DATE)
+    return Typed(run("hw_plus_months", arguments[0].sql, cast(arguments[1].sql, pa.int32())), _DATE)
 
 
 @translates("DateAddYMInterval")
 def add_interval(call: Call, arguments: Arguments) -> Typed:
     require(arguments[0].type == _DATE, f"{call.function} of {arguments[0].type}")
-    return Typed(f"hw_plus_months({arguments[0].sql}, CAST({months(call.arguments[1])} AS INTEGER))", _DATE)
+    return Typed(run("hw_plus_months", arguments[0].sql, f"CAST({months(call.arguments[1])} AS INTEGER)"), _DATE)
 
 
 @translates("LastDay")
@@ -100,8 +101,7 @@ def next_day(call: Call, arguments: Arguments) -> Typed:
     wanted = constant(call, 1).upper()
     require(wanted in _WEEK_DAYS, f"NextDay {wanted}")
     _date(call, arguments[0])
-    date = f"hw_common({arguments[0].sql})"
-    return Typed(f"({date} + CAST(({_WEEK_DAYS[wanted]} - isodow({date}) + 6) % 7 + 1 AS INTEGER))", _DATE)
+    return Typed(run("hw_next_day", run("hw_common", arguments[0].sql), str(_WEEK_DAYS[wanted])), _DATE)
 
 
 @translates("UnixDate")
@@ -117,4 +117,4 @@ def from_days(_call: Call, arguments: Arguments) -> Typed:
 
 def _date(call: Call, argument: Typed) -> str:
     require(argument.type == _DATE, f"{call.function} of {argument.type}")
-    return f"hw_finite({argument.sql})"
+    return run("hw_finite", argument.sql)

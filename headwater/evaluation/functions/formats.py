@@ -15,6 +15,7 @@ from headwater.evaluation.functions.rule import (
     constant,
     macro,
     require,
+    run,
     text,
     translates,
 )
@@ -63,13 +64,13 @@ def parse(call: Call, arguments: Arguments) -> Typed:
     require({"yyyy", "MM", "dd"} <= set(parts) and len(set(read_parts)) == len(read_parts), "GetTimestamp without a day")
     pattern = "".join(f"[0-9]{{{len(part)}}}" if part in _READ else re.escape(part) for part in parts)
     read = "".join(_letters(part, _READ) for part in parts)
-    time = f"hw_modern(strptime(hw_text({arguments[0].sql}, {text(pattern)}), {text(read)}))"
+    time = run("hw_modern", f"strptime({run('hw_text', arguments[0].sql, text(pattern))}, {text(read)})")
     return Typed(instant(time, call) if call.type == INSTANT else time, call.type)
 
 
 def _formatted(time: str, pattern: str) -> str:
     written = "".join(_letters(part, _WRITTEN) for part in _parts(pattern))
-    return f"strftime(hw_modern({time}), {text(written)})"
+    return f"strftime({run('hw_modern', time)}, {text(written)})"
 
 
 def _parts(pattern: str) -> list[str]:

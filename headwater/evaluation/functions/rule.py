@@ -7,6 +7,7 @@ but its value never differs from Spark's; where neither can be had, the rule say
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -39,8 +40,13 @@ class Typed:
 Rule: TypeAlias = "Callable[[Call, tuple[Typed, ...]], Typed]"
 RULES: dict[str, Rule] = {}
 
-# The connection defines these; each evaluates an argument as often as its body names it.
+# Definitions that a connection needs, and which parameters a macro evaluates more than once.
 MACROS: dict[str, str] = {}
+_REPEATED: dict[str, tuple[int, ...]] = {}
+# What costs nothing to evaluate again.
+_SIMPLE = re.compile(
+    r"c\d+|-?[\d.]+(?:e\d+)?|'(?:[^']|'')*'|DATE '[^']*'|CAST\((?:c\d+|-?\d+|NULL|'(?:[^']|'')*') AS [A-Z0-9(), ]+\)", re.DOTALL
+)
 
 INSTANT = pa.timestamp("us", tz="UTC")
 LOCAL = pa.timestamp("us")
@@ -77,7 +83,28 @@ def translates(*functions: str) -> Callable[[Rule], Rule]:
 
 def macro(signature: str, body: str) -> None:
     """Defines a macro that rules may call."""
-    MACROS[signature.split("(", maxsplit=1)[0]] = f"CREATE TEMP MACRO {signature} AS {body}"
+    name, _, parameters = signature.removesuffix(")").partition("(")
+    nests = re.search(r"\bhw_(?!raise\b)", body) is not None
+    uses = [len(re.findall(rf"\b{parameter}\b", body)) for parameter in parameters.split(", ")]
+    _REPEATED[name] = tuple(i for i, count in enumerate(uses) if count > 1 or nests)
+    MACROS[name] = f"CREATE TEMP MACRO {signature} AS {body}"
+
+
+def run(name: str, *arguments: str) -> str:
+    """A call of a macro. What it names more than once is evaluated once, or nested calls would multiply.
+
+    So a column becomes `hw_finite(c0)`, but more than that `list_transform([c0 + 1], lambda hw_x: hw_finite(hw_x))[1]`.
+    """
+    bound = [i for i, argument in enumerate(arguments) if not _SIMPLE.fullmatch(argument)]
+    if not any(i in _REPEATED[name] for i in bound):
+        return f"{name}({', '.join(arguments)})"
+    if len(bound) == 1:
+        given, names = arguments[bound[0]], {bound[0]: "hw_x"}
+    else:
+        given = f"struct_pack({', '.join(f'x{i} := {arguments[i]}' for i in bound)})"
+        names = {i: f"hw_x.x{i}" for i in bound}
+    used = ", ".join(names.get(i, argument) for i, argument in enumerate(arguments))
+    return f"list_transform([{given}], lambda hw_x: {name}({used}))[1]"
 
 
 # `error` is volatile, which keeps DuckDB from evaluating what it is part of only once; a cast that fails is not.
@@ -116,11 +143,6 @@ def text(value: str) -> str:
 
 def cast(sql: str, kind: pa.DataType) -> str:
     return f"CAST({sql} AS {sql_type(kind)})"
-
-
-def raise_if(wrong: str, value: str, reason: str) -> str:
-    """The value, unless it would be wrong."""
-    return f"CASE WHEN {wrong} THEN hw_raise({text(reason)}) ELSE {value} END"
 
 
 def same_types(arguments: tuple[Typed, ...], function: str) -> pa.DataType:

@@ -16,6 +16,7 @@ from headwater.evaluation.functions.rule import (
     macro,
     option,
     require,
+    run,
     text,
     translates,
 )
@@ -54,19 +55,22 @@ macro(
     "hw_slice(s, start, count)",
     "substring(s, hw_not_negative(start) + 1, hw_not_negative(start + count - hw_not_negative(start)))",
 )
+macro("hw_like(s, p, escape)", "CASE WHEN contains(p, escape) THEN hw_raise('an escape character') ELSE s LIKE p END")
+macro("hw_substring(s, position, count)", "hw_slice(s, hw_from(s, position), count)")
+macro("hw_code(s)", "CASE WHEN s = '' THEN 0 ELSE ascii(s) END")
 macro("hw_count(n)", "CASE WHEN n > 1000000 THEN hw_raise('a long string') ELSE hw_not_negative(n) END")
 
 
 @translates("Upper", "Lower")
 def letters(call: Call, arguments: Arguments) -> Typed:
     _strings(call, arguments)
-    return Typed(f"{call.function.lower()}(hw_simple({arguments[0].sql}))", _STRING)
+    return Typed(f"{call.function.lower()}({run('hw_simple', arguments[0].sql)})", _STRING)
 
 
 @translates("Reverse")
 def reverse(call: Call, arguments: Arguments) -> Typed:
     _strings(call, arguments)
-    return Typed(f"reverse(hw_ascii({arguments[0].sql}))", _STRING)
+    return Typed(f"reverse({run('hw_ascii', arguments[0].sql)})", _STRING)
 
 
 @translates("Length")
@@ -94,7 +98,7 @@ def substring(call: Call, arguments: Arguments) -> Typed:
     if start is not None and int(start) >= 0 and size is not None and int(size) >= 0:
         return Typed(f"substring({string.sql}, {max(int(start), 1)}, {size})", _STRING)
     wide = [f"CAST({argument.sql} AS BIGINT)" for argument in (position, count)]
-    return Typed(f"hw_slice({string.sql}, hw_from({string.sql}, {wide[0]}), {wide[1]})", _STRING)
+    return Typed(run("hw_substring", string.sql, *wide), _STRING)
 
 
 @translates("ConcatWs")
@@ -123,10 +127,12 @@ def part_of(call: Call, arguments: Arguments) -> Typed:
 def like(call: Call, arguments: Arguments) -> Typed:
     """A pattern in which the escape character stands before anything but `_`, `%` or itself is an error in Spark."""
     _strings(call, arguments)
-    pattern = constant(call, 1)
     escape = option(call, "escapeChar")
     if escape is None or len(escape) != 1:
         raise Untranslatable("LIKE with an unknown escape character")
+    if not isinstance(call.arguments[1], Literal):
+        return Typed(run("hw_like", arguments[0].sql, arguments[1].sql, text(escape)), pa.bool_())
+    pattern = constant(call, 1)
     if not re.fullmatch(rf"(?:[^{re.escape(escape)}]|{re.escape(escape)}[_%{re.escape(escape)}])*", pattern, re.DOTALL):
         raise Untranslatable("LIKE with an escape character where none may be")
     escaped = f" ESCAPE {text(escape)}" if escape in pattern else ""
@@ -150,7 +156,7 @@ def pad(call: Call, arguments: Arguments) -> Typed:
     string, size, filling = arguments
     _strings(call, (string, filling))
     function = {"StringLPad": "lpad", "StringRPad": "rpad"}[call.function]
-    count = cast(f"hw_count({size.sql})", pa.int32())
+    count = cast(run("hw_count", size.sql), pa.int32())
     return Typed(f"{function}({string.sql}, {count}, {filling.sql})", _STRING)
 
 
@@ -190,18 +196,18 @@ def split(call: Call, arguments: Arguments) -> Typed:
 def repeat(call: Call, arguments: Arguments) -> Typed:
     string, times = arguments
     _strings(call, (string,))
-    return Typed(f"repeat({string.sql}, hw_count({times.sql}))", _STRING)
+    return Typed(f"repeat({string.sql}, {run('hw_count', times.sql)})", _STRING)
 
 
 @translates("StringSpace")
 def spaces(_call: Call, arguments: Arguments) -> Typed:
-    return Typed(f"repeat(' ', hw_count({arguments[0].sql}))", _STRING)
+    return Typed(f"repeat(' ', {run('hw_count', arguments[0].sql)})", _STRING)
 
 
 @translates("Ascii")
 def first_code(call: Call, arguments: Arguments) -> Typed:
     _strings(call, arguments)
-    return Typed(f"CASE WHEN {arguments[0].sql} = '' THEN 0 ELSE ascii({arguments[0].sql}) END", pa.int32())
+    return Typed(run("hw_code", arguments[0].sql), pa.int32())
 
 
 @translates("Md5")

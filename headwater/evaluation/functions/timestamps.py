@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headwater.algebra.expressions import Literal
 from headwater.evaluation.functions.dates import UNITS
 from headwater.evaluation.functions.literals import months
 from headwater.evaluation.functions.rule import (
@@ -19,10 +18,13 @@ from headwater.evaluation.functions.rule import (
     LOCAL,
     Typed,
     Untranslatable,
+    cast,
     constant,
+    is_whole,
     macro,
     option,
     require,
+    run,
     text,
     translates,
 )
@@ -58,12 +60,12 @@ macro("hw_floor_divide(n, d)", "(n - ((n % d) + d) % d) // d")
 def local(argument: Typed, call: Call) -> str:
     """The local time of an instant in the call's time zone."""
     if argument.type == LOCAL:
-        return f"hw_time({argument.sql})"
+        return run("hw_time", argument.sql)
     require(argument.type == INSTANT, f"{call.function} of {argument.type}")
     zone = time_zone(call)
     if zone in _NO_OFFSET:
-        return f"make_timestamp(epoch_us(hw_time({argument.sql})))"
-    return f"timezone({text(zone)}, hw_known({argument.sql}))"
+        return f"make_timestamp({micros(argument)})"
+    return f"timezone({text(zone)}, {run('hw_known', argument.sql)})"
 
 
 def instant(time: str, call: Call) -> str:
@@ -71,7 +73,7 @@ def instant(time: str, call: Call) -> str:
     zone = time_zone(call)
     if zone in _NO_OFFSET:
         return f"make_timestamptz(epoch_us({time}))"
-    return f"hw_certain(timezone({text(zone)}, {time}), {text(zone)})"
+    return run("hw_certain", f"timezone({text(zone)}, {time})", text(zone))
 
 
 def time_zone(call: Call) -> str:
@@ -82,7 +84,7 @@ def time_zone(call: Call) -> str:
 
 
 def micros(argument: Typed) -> str:
-    return f"epoch_us(hw_time({argument.sql}))"
+    return f"epoch_us({run('hw_time', argument.sql)})"
 
 
 @translates("Hour", "Minute", "Second")
@@ -111,16 +113,16 @@ def truncate(call: Call, arguments: Arguments) -> Typed:
 def add_interval(call: Call, arguments: Arguments) -> Typed:
     """Days are added to the local time, and what is left of the interval to the instant."""
     start, interval = arguments
-    constant_interval = call.arguments[1]
-    if interval.type != DURATION or not isinstance(constant_interval, Literal) or constant_interval.value is None:
-        raise Untranslatable("an interval that is not constant")
-    total = int(constant_interval.value)
-    days = abs(total) // _DAY * (1 if total > 0 else -1)
+    require(interval.type == DURATION, "an interval of the calendar")
     if start.type == LOCAL:
-        return Typed(f"make_timestamp({micros(start)} + {total})", LOCAL)
+        return Typed(run("hw_time", f"make_timestamp({micros(start)} + {interval.sql})"), LOCAL)
     require(start.type == INSTANT, f"TimestampAddInterval of {start.type}")
-    if days == 0 or time_zone(call) in _NO_OFFSET:
-        return Typed(f"make_timestamptz({micros(start)} + {total})", INSTANT)
+    if time_zone(call) in _NO_OFFSET:
+        return Typed(run("hw_time", f"make_timestamptz({micros(start)} + {interval.sql})"), INSTANT)
+    total = int(constant(call, 1))
+    days = abs(total) // _DAY * (1 if total > 0 else -1)
+    if days == 0:
+        return Typed(run("hw_time", f"make_timestamptz({micros(start)} + {total})"), INSTANT)
     moved = instant(f"make_timestamp(epoch_us({local(start, call)}) + {days * _DAY})", call)
     return Typed(f"make_timestamptz(epoch_us({moved}) + {total - days * _DAY})", INSTANT)
 
@@ -141,25 +143,49 @@ def elapsed(call: Call, arguments: Arguments) -> Typed:
     return Typed(f"({end} - {start})", DURATION)
 
 
+@translates("MultiplyDTInterval")
+def multiple(_call: Call, arguments: Arguments) -> Typed:
+    interval, times = arguments
+    require(interval.type == DURATION and is_whole(times.type), f"MultiplyDTInterval by {times.type}")
+    return Typed(f"({interval.sql} * CAST({times.sql} AS BIGINT))", DURATION)
+
+
+@translates("ExtractANSIIntervalDays", "ExtractANSIIntervalHours", "ExtractANSIIntervalMinutes", "ExtractANSIIntervalSeconds")
+def part_of_interval(call: Call, arguments: Arguments) -> Typed:
+    (interval,) = arguments
+    require(interval.type == DURATION, f"{call.function} of {interval.type}")
+    name = call.function.removeprefix("ExtractANSIInterval")
+    if name == "Seconds":
+        kind = pa.decimal128(8, 6)
+        return Typed(f"CAST(CAST({interval.sql} % 60000000 AS DECIMAL(9,0)) * 0.000001 AS DECIMAL(8,6))", kind)
+    whole, unit, kind = {
+        "Days": (None, _DAY, pa.int32()),
+        "Hours": (_DAY, 3_600_000_000, pa.int8()),
+        "Minutes": (3_600_000_000, 60_000_000, pa.int8()),
+    }[name]
+    rest = f"{interval.sql} % {whole}" if whole else interval.sql
+    return Typed(cast(f"(({rest}) // {unit})", kind), kind)
+
+
 @translates("UnixSeconds", "UnixMillis", "UnixMicros")
 def to_number(call: Call, arguments: Arguments) -> Typed:
     require(arguments[0].type == INSTANT, call.function)
     unit = {"UnixSeconds": 1_000_000, "UnixMillis": 1000, "UnixMicros": 1}[call.function]
     number = micros(arguments[0])
-    return Typed(number if unit == 1 else f"hw_floor_divide({number}, {unit})", pa.int64())
+    return Typed(number if unit == 1 else run("hw_floor_divide", number, str(unit)), pa.int64())
 
 
 @translates("MillisToTimestamp", "MicrosToTimestamp")
 def from_number(call: Call, arguments: Arguments) -> Typed:
     require(arguments[0].type == pa.int64(), f"{call.function} of {arguments[0].type}")
     unit = {"MillisToTimestamp": 1000, "MicrosToTimestamp": 1}[call.function]
-    return Typed(f"hw_time(make_timestamptz({arguments[0].sql} * {unit}))", INSTANT)
+    return Typed(run("hw_time", f"make_timestamptz({arguments[0].sql} * {unit})"), INSTANT)
 
 
 @translates("SecondsToTimestamp")
 def from_seconds(call: Call, arguments: Arguments) -> Typed:
     require(arguments[0].type in (pa.int32(), pa.int64()), f"{call.function} of {arguments[0].type}")
-    return Typed(f"hw_time(make_timestamptz(CAST({arguments[0].sql} AS BIGINT) * 1000000))", INSTANT)
+    return Typed(run("hw_time", f"make_timestamptz(CAST({arguments[0].sql} AS BIGINT) * 1000000)"), INSTANT)
 
 
 @translates("PreciseTimestampConversion")
@@ -171,4 +197,4 @@ def reinterpret(call: Call, arguments: Arguments) -> Typed:
     require(
         argument.type == pa.int64() and option(call, "toType") == "timestamp", f"PreciseTimestampConversion of {argument.type}"
     )
-    return Typed(f"hw_time(make_timestamptz({argument.sql}))", INSTANT)
+    return Typed(run("hw_time", f"make_timestamptz({argument.sql})"), INSTANT)

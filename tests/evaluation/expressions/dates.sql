@@ -33,7 +33,7 @@ make_date(2019, 2, day(d))
 unix_date(d)
 date_from_unix_date(n)
 d - e > interval '10' day
-! d - e
+d - e
 -- table: times
 hour(t)
 minute(t)
@@ -70,7 +70,27 @@ t - u > interval '1' day
 t - u = t - t
 l - m < interval '5' hour
 t - d > interval '1' hour
-! t - u
+t - u
+l - m
+v
+-v
+abs(v)
+v + (t - u)
+v - interval '1' day
+v > interval '1' hour
+greatest(v, l - m)
+v * 2
+v * n
+! v / 2
+! v * 1.5
+extract(day from v)
+extract(hour from v)
+extract(minute from v)
+extract(second from v)
+l + v
+date_trunc('day', l + v)
+coalesce(v, interval '3' minute)
+if(t > u, t - u, u - t)
 unix_seconds(t)
 unix_millis(t)
 unix_micros(t)

@@ -52,7 +52,8 @@ s1 like '%b'
 s1 like '%é%'
 s1 like 'a%c'
 s1 like ''
-! s1 like s2
+s1 like s2
+s1 like concat('%', s2, '%')
 ! s1 like any ('%a%b', 'c%d_')
 ! s1 rlike 'a+'
 startswith(s1, s2)
