@@ -14,7 +14,7 @@ from headwater import errors
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-HEAVY = ("pyspark", "py4j", "duckdb", "pyarrow", "pandas", "sqlglot")
+HEAVY = ("pyspark", "py4j", "duckdb", "pyarrow", "pandas")
 ERRORS = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.HeadwaterError)]
 
 
