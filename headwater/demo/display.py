@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -128,13 +129,12 @@ def _line(figures: Figures) -> str:
 
 
 def _picture(figures: Figures) -> Group:
-    return Group(_views(figures), _latencies(figures), _comparison(figures))
+    return Group(_views(figures), _latencies(figures)) if figures.latencies else Group()
 
 
 def _views(figures: Figures) -> Table:
-    table = Table(title=f"{figures.elapsed:.0f} of {figures.duration:.0f} s", title_justify="left")
+    table = Table(box=SIMPLE_HEAD)
     table.add_column("live view", style="bold", no_wrap=True)
-    table.add_column("shows", no_wrap=True)
     table.add_column("class", no_wrap=True)
     for heading in ("rows", "changed", "last", "Spark"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -142,7 +142,6 @@ def _views(figures: Figures) -> Table:
         kind, seconds = each.operators()
         table.add_row(
             each.question.name,
-            each.question.shows,
             kind,
             f"{each.rows:,}",
             f"{each.changed:,}",
@@ -154,21 +153,18 @@ def _views(figures: Figures) -> Table:
 
 def _latencies(figures: Figures) -> Text:
     recent = figures.latencies[-_EPOCHS_SHOWN:]
-    top = max(recent, default=0.0)
-    line = "".join(_HEIGHTS[int(seconds / top * (len(_HEIGHTS) - 1))] for seconds in recent)
-    changed = f"epoch {len(figures.latencies):,} · {figures.rows_in:,} rows of tables changed, {figures.rows_out:,} of views\n"
-    return Text.assemble(("  " + changed, "dim"), "  ", (line, "cyan"))
-
-
-def _comparison(figures: Figures) -> Text:
-    if not figures.latencies:
-        return Text()
-    text = (
-        f"  an epoch, all views: last {milliseconds(figures.latencies[-1])} · median {milliseconds(figures.quantile(0.5))} · "
-        f"95 % within {milliseconds(figures.quantile(0.95))}\n"
-        f"  Spark from scratch: {milliseconds(figures.spark_seconds)}, {figures.ratio:,.0f} × the median epoch"
+    heights = "".join(_HEIGHTS[int(seconds / max(recent) * (len(_HEIGHTS) - 1))] for seconds in recent)
+    return Text.assemble(
+        f"  {figures.elapsed:.0f} of {figures.duration:.0f} s, epoch {len(figures.latencies):,}: ",
+        f"changed {figures.rows_in:,} rows of tables and {figures.rows_out:,} of views\n",
+        "  ",
+        (heights, "cyan"),
+        f"\n  an epoch, all views: last {milliseconds(figures.latencies[-1])}, median {milliseconds(figures.quantile(0.5))}, ",
+        f"95 % within {milliseconds(figures.quantile(0.95))}\n",
+        f"  Spark from scratch: {milliseconds(figures.spark_seconds)}, ",
+        (f"{figures.ratio:,.0f} ×", "bold green"),
+        " the median epoch",
     )
-    return Text(text)
 
 
 def milliseconds(seconds: float) -> str:

@@ -126,12 +126,16 @@ def _verdict(judge: Judge, views: Sequence[ViewFigures], display: Display) -> bo
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Keeps what Spark's Java process writes to standard error, warnings on its start mostly, out of the display."""
+    """Keeps what Spark's Java process writes to standard error out of the display, unless it fails to start."""
     with tempfile.TemporaryFile() as messages:
         kept = os.dup(2)
         os.dup2(messages.fileno(), 2)
         try:
             yield
+        except BaseException:
+            messages.seek(0)
+            os.write(kept, messages.read())
+            raise
         finally:
             os.dup2(kept, 2)
             os.close(kept)
