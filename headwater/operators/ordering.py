@@ -91,7 +91,12 @@ def places(rows: pa.RecordBatch, order: Sequence[Order]) -> Ranks:
 def _keys(rows: pa.RecordBatch, order: Sequence[Order]) -> list[Ranks]:
     stated = [column_ranks(rows.column(o.column), descending=o.descending, nulls_first=o.nulls_first) for o in order]
     rest = [i for i in range(rows.num_columns) if i not in {o.column for o in order}]
-    zeros = [layout.negative_zeros(column) for column in rows.columns]
+    zeros = [_negative_zeros(column) for column in rows.columns]
     # −0.0 equals 0.0, and yet such rows must not change places from one epoch to the next.
     signs = [(~negative).astype(np.int64) for negative in zeros if negative is not None and negative.any()]
     return [*stated, *(column_ranks(rows.column(i)) for i in rest), *signs]
+
+
+def _negative_zeros(column: pa.Array) -> NDArray[np.bool_] | None:
+    zeros, valid = layout.negative_zeros(column), layout.validity(column)
+    return zeros if zeros is None or valid is None else zeros & valid
