@@ -97,6 +97,7 @@ class SparkEvaluator:
     def leaf(self, rows: pa.RecordBatch, schema: StructType | None = None) -> tuple[Jvm, Jvm]:
         """The rows as a logical plan, and its attributes."""
         table = pa.Table.from_batches([rows])
+        schema = _schema_of(rows.schema) if schema is None else schema
         logical = self.spark.createDataFrame(table, schema)._jdf.queryExecution().analyzed()
         return logical, logical.output()
 
@@ -156,6 +157,13 @@ def failure(error: Exception) -> str:
     """What Spark says went wrong, without the stack."""
     message = getattr(error, "getMessage", lambda: None)() or str(error)
     return str(message).split("\n\nJVM stacktrace")[0].split("\n\tat ")[0].strip()
+
+
+def _schema_of(columns: pa.Schema) -> StructType:
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(column.name, from_arrow_type(column.type)) for column in columns])
 
 
 def _schema(described: str) -> StructType:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.delta import Delta, without_columns
+from headwater.evaluation.duckdb_sql import entering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +89,7 @@ class Sql:
 
 def run_sql(connection: duckdb.DuckDBPyConnection, statement: str, delta: Delta) -> pa.Table:
     """The answer of a statement that reads `delta`."""
-    arrays = [*delta.rows.columns, pa.array(delta.weights)]
+    arrays = [*map(entering, delta.rows.columns), pa.array(delta.weights)]
     names = [*(f"c{i}" for i in range(delta.rows.num_columns)), "w"]
     connection.register("delta", pa.table(arrays, names=names))
     return connection.sql(statement).to_arrow_table()

@@ -1,6 +1,8 @@
 """Linear steps: filter, project, explode — and union, which is linear in all its inputs.
 
 Δf(R) = f(ΔR)          Δ(R ⊎ S) = ΔR ⊎ ΔS
+
+The trap: an update of a column that `f` drops becomes a row that goes and comes again. Merged here, it costs nobody above.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 from headwater.delta import Delta
 from headwater.evaluation.stages import typed
 from headwater.operators.operator import Input, Operator
+from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +37,8 @@ class Linear(Operator):
         return "none"
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
-        return state, self.stage.run(inputs[0].delta)
+        found = self.stage.run(inputs[0].delta)
+        return state, consolidate(found) if (found.weights < 0).any() else found
 
 
 @dataclass(frozen=True)
