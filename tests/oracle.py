@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -54,30 +55,55 @@ class Answer:
 class Oracle:
     """Plain Spark over the tables of a session, as they are at its last epoch.
 
-    `definitions` are the queries of those views that other queries read, in an order in which each can be defined.
+    `definitions` are the queries of those views that other queries read, in an order in which each can be defined. An answer
+    is a function of the tables: as long as those that a query mentions have the same rows, Spark is not asked again.
     """
 
     session: Any
     definitions: Mapping[str, str] = field(default_factory=dict)
-    _epoch: int | None = None
-    _spark: SparkSession | None = None
+    _epoch: int = -1
+    _tables: dict[str, pa.Table] = field(default_factory=dict)
+    _changed: dict[str, int] = field(default_factory=dict)
+    _answers: dict[str, tuple[int, Answer]] = field(default_factory=dict)
 
     def answer(self, query: str) -> Answer:
-        frame = self._at_this_epoch().sql(query)
-        return Answer(frame, frame.toArrow(), _ordered_by(frame) if "ORDER BY" in query.upper() else None)
+        """What Spark says now."""
+        self.refresh()
+        changed = max((self._changed[name] for name in self._mentioned(query)), default=0)
+        known = self._answers.get(query)
+        if known is None or known[0] < changed:
+            frame = self._spark.sql(query)
+            ordered = _ordered_by(frame) if "ORDER BY" in query.upper() else None
+            known = self._answers[query] = changed, Answer(frame, frame.toArrow(), ordered)
+        return known[1]
 
-    def _at_this_epoch(self) -> SparkSession:
-        if self._spark is None:
-            self._spark = self.session.spark.newSession()
-            for setting, value in _PLAIN.items():
-                self._spark.conf.set(setting, value)
-        if self._epoch != self.session.epoch:
-            for name, table in self.session.tables().items():
-                self._spark.createDataFrame(table.arrow(), table.schema).createOrReplaceTempView(_quoted(name))
-            for name, query in self.definitions.items():
-                self._spark.sql(query).createOrReplaceTempView(_quoted(name))
-            self._epoch = self.session.epoch
-        return self._spark
+    @cached_property
+    def _spark(self) -> SparkSession:
+        spark = self.session.spark.newSession()
+        for setting, value in _PLAIN.items():
+            spark.conf.set(setting, value)
+        return spark
+
+    def refresh(self) -> None:
+        """Give Spark the tables that have other rows than before, and the views that may read them."""
+        if self._epoch == self.session.epoch:
+            return
+        self._epoch = self.session.epoch
+        for name, table in self.session.tables().items():
+            rows = table.arrow()
+            if name not in self._tables or not rows.equals(self._tables[name]):
+                self._tables[name] = rows
+                self._changed[name] = self._epoch
+                self._spark.createDataFrame(rows, table.schema).createOrReplaceTempView(_quoted(name))
+        for name, query in self.definitions.items():
+            self._spark.sql(query).createOrReplaceTempView(_quoted(name))
+
+    def _mentioned(self, query: str) -> set[str]:
+        """The tables that a query may read: too many do no harm."""
+        text = query.lower()
+        views = {name: read for name, read in self.definitions.items() if name.lower() in text and read != query}
+        tables = {name for name in self._tables if name.lower().replace("`", "``") in text}
+        return tables.union(*(self._mentioned(read) for read in views.values()))
 
     def check(self, view: Any, query: str) -> None:
         """Raise an AssertionError that tells all if the view does not hold what Spark answers."""

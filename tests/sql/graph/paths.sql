@@ -59,7 +59,7 @@ SELECT source, target, weight FROM (SELECT *, rank() OVER (PARTITION BY source O
 -- stateful: same colour at both ends
 SELECT e.source, e.target, a.color FROM edges e JOIN nodes a ON a.id = e.source JOIN nodes b ON b.id = e.target WHERE a.color <=> b.color;
 
--- stateful: weight matrix
+-- touched groups: weight matrix
 SELECT * FROM (SELECT source, target, weight FROM edges) PIVOT (sum(weight) FOR target IN (1, 2, 3, 4));
 
 -- stateful: cross join with condition on both
@@ -103,7 +103,7 @@ SELECT a.source, a.target, a.weight FROM edges a LEFT ANTI JOIN edges b ON a.tar
 -- stateful: three lightest edges
 SELECT source, target, weight FROM edges WHERE weight IS NOT NULL ORDER BY weight, source, target LIMIT 3;
 
--- stateful: bitwise aggregates
+-- touched groups: bitwise aggregates
 SELECT source, bit_or(weight) AS o, bit_and(weight) AS a, bit_xor(weight) AS x FROM edges GROUP BY source;
 
 -- touched groups: extremes of structs

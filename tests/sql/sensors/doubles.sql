@@ -87,7 +87,7 @@ SELECT device, sort_array(collect_list(value)) AS vs, sort_array(collect_set(qua
 -- touched groups: windowed sums
 SELECT device, at, sum(quality) OVER (PARTITION BY device ORDER BY at ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) AS s FROM readings WHERE at IS NOT NULL;
 
--- touched groups: regression
+-- stateful: regression
 SELECT round(regr_slope(value, quality), 6) AS slope, round(regr_intercept(value, quality), 6) AS intercept, regr_count(value, quality) AS n FROM readings WHERE value < 1e9 AND value > -1e9;
 
 -- touched groups: histogram

@@ -46,10 +46,10 @@ SELECT customer, status, count(*) AS n, min(day) AS first FROM orders GROUP BY G
 -- stateful: rollup with having on grouping
 SELECT city, count(*) AS n FROM customers GROUP BY ROLLUP (city) HAVING grouping(city) = 1 OR count(*) > 1;
 
--- stateful: pivot
+-- touched groups: pivot
 SELECT * FROM (SELECT customer, status, id FROM orders) PIVOT (count(id) FOR status IN ('paid', 'open', 'void'));
 
--- stateful: pivot with two aggregates
+-- touched groups: pivot with two aggregates
 SELECT * FROM (SELECT i.order_id, p.category, i.quantity FROM items i JOIN products p ON p.id = i.product)
 PIVOT (sum(quantity) AS total, max(quantity) AS most FOR category IN ('home' AS home, 'sport' AS sport));
 

@@ -20,7 +20,7 @@ JOIN products p ON p.id = i.product GROUP BY c.id ORDER BY revenue DESC NULLS LA
 -- stateful: limit inside a subquery
 SELECT o.id, c.name FROM orders o JOIN (SELECT id, name FROM customers ORDER BY credit DESC NULLS LAST, id LIMIT 3) c ON o.customer = c.id;
 
--- stateful: limit zero
+-- linear: limit zero
 SELECT id FROM customers ORDER BY id LIMIT 0;
 
 -- stateful: limit beyond the end

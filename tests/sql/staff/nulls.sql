@@ -65,7 +65,7 @@ SELECT id, bonus FROM employees ORDER BY bonus DESC NULLS LAST, id LIMIT 4;
 -- stateful: count distinct ignores NULL
 SELECT count(DISTINCT department) AS d, count(DISTINCT manager, department) AS md, count(DISTINCT salary) FILTER (WHERE bonus > 0) AS s FROM employees;
 
--- stateful: pivot over a nullable column
+-- touched groups: pivot over a nullable column
 SELECT * FROM (SELECT department, coalesce(name, '?') AS name, salary FROM employees) PIVOT (sum(salary) AS total, count(*) AS n FOR name IN ('Ada', '?'));
 
 -- linear: unpivot

@@ -52,5 +52,5 @@ SELECT k AS `from`, whole AS `group`, 1 AS `1`, 'x' AS `` FROM numbers WHERE who
 -- linear: width_bucket, factorial and friends
 SELECT k, width_bucket(whole, 0, 10, 5) AS w, CASE WHEN whole BETWEEN 0 AND 20 THEN factorial(whole) END AS f, sign(money) AS s, positive(whole) AS p, e() > 2 AS e, pi() > 3 AS pi, equal_null(k, NULL) AS n FROM numbers;
 
--- linear: typeof and assert-free metadata
+-- linear: typeof
 SELECT k, typeof(exact) AS e, typeof(single) AS s FROM numbers;
