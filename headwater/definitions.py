@@ -9,7 +9,7 @@ from headwater.algebra.plan import Scan, walk
 from headwater.compiler.dataflow import Step, in_order
 from headwater.compiler.presentation import Presentation, presented
 from headwater.delta import Delta
-from headwater.errors import DependentViews, NotIncremental, UnknownName
+from headwater.errors import DependentViews, NotIncremental
 from headwater.evaluation.stages import Columns, typed
 from headwater.operators.linear import Linear
 from headwater.operators.regroup import Regroup
@@ -65,26 +65,33 @@ class Definitions:
         replaced = now.views.get(name.lower())
         if replaced is not None:
             self._require_same_columns(now, replaced, query)
-        entries = dict(now.entries)
         rebuilt = [name.lower(), *(_above(now, name) if replaced is not None else [])]
         for key in rebuilt:
             self._forget_reading(key)
-        built = {}
-        for key in rebuilt:
-            old = now.views.get(key)
-            if key == name.lower():
-                entry = self._entry(entries, name, query, refresh, now.epoch + 1)
-            else:
-                assert old is not None
-                entry = self._entry(entries, old.name, old.query, old.refresh, old.created)
-            entries[key] = built[key] = entry
-        return self._filled(now, entries, built)
+        try:
+            entries = dict(now.entries)
+            built = {}
+            for key in rebuilt:
+                old = now.views.get(key)
+                if key == name.lower():
+                    entry = self._entry(entries, name, query, refresh, now.epoch + 1)
+                else:
+                    assert old is not None
+                    entry = self._entry(entries, old.name, old.query, old.refresh, old.created)
+                entries[key] = built[key] = entry
+            definition = self._filled(now, entries, built)
+        except BaseException:
+            # What was compiled reads views as they would have been.
+            self._forget_others(now.entries)
+            raise
+        self._forget_others(entries)
+        return definition
 
     def without(self, now: Snapshot, name: str) -> Definition:
         """The catalog without a table or view."""
         entries = {key: entry for key, entry in now.entries.items() if key != name.lower()}
         self._forget_reading(name.lower())
-        self._compiler.forget(in_order(step for e in entries.values() for step in (e.output, e.contents)))
+        self._forget_others(entries)
         return Definition(entries, now.states, {}, {})
 
     def answer(self, now: Snapshot, query: Query, content: Backfill) -> tuple[Delta, Presentation]:
@@ -92,7 +99,7 @@ class Definitions:
         presentation = self._presentation(query)
         step = self._root(now.entries, query, presentation, "auto")
         rows = consolidate(content.content(step))
-        self._compiler.forget(in_order(s for e in now.entries.values() for s in (e.output, e.contents)))
+        self._forget_others(now.entries)
         return rows, presentation
 
     def _entry(self, entries: Mapping[str, Entry], name: str, query: Query, refresh: str, epoch: int) -> ViewEntry:
@@ -118,7 +125,7 @@ class Definitions:
     def _root(self, entries: Mapping[str, Entry], query: Query, presentation: Presentation, refresh: str) -> Step:
         if refresh == "full" or query.root is None:
             return self._recomputed(entries, query, presentation, refresh)
-        return self._compiler.compile(presentation.node)
+        return self._compiler.root(presentation.node, {key: entry.output for key, entry in entries.items()})
 
     def _recomputed(self, entries: Mapping[str, Entry], query: Query, presentation: Presentation, refresh: str) -> Step:
         """Spark answers the whole query again, and the answers are compared."""
@@ -149,8 +156,11 @@ class Definitions:
             elif old is not None:
                 restarted.add(key)
             changed[key] = content
-        self._compiler.forget(in_order(step for e in entries.values() for step in (e.output, e.contents)))
         return Definition(entries, backfill.states, backfill.work, changed, frozenset(restarted))
+
+    def _forget_others(self, entries: Mapping[str, Entry]) -> None:
+        """Drops the compiled steps that these tables and views do not need."""
+        self._compiler.forget(in_order(step for entry in entries.values() for step in (entry.output, entry.contents)))
 
     def _forget_reading(self, name: str) -> None:
         self._compiler.forget_if(lambda node: any(isinstance(n, Scan) and n.source.lower() == name for n in walk(node)))
@@ -189,11 +199,3 @@ def _above(now: Snapshot, name: str) -> list[str]:
 
 def _visible(entry: ViewEntry, rows: Delta) -> Delta:
     return rows.select(range(len(entry.arrow)))
-
-
-def source_step(snapshot: Snapshot, name: str) -> Step:
-    """The step that gives the rows of a table or view."""
-    entry = snapshot.entries.get(name.lower())
-    if entry is None:
-        raise UnknownName(f"there is no table or view {name!r}")
-    return entry.output

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from headwater.answers import Answer, table_of
 from headwater.compiler.compiler import Compiler
 from headwater.compiler.linear import Engines
-from headwater.definitions import Definitions, source_step
+from headwater.definitions import Definitions
 from headwater.delta import one_batch
 from headwater.errors import EvaluationFailed, InvalidSchema, NotSupported
 from headwater.evaluation.duckdb_sql import connection
@@ -20,8 +20,6 @@ from headwater.frontend.recompute import Recompute
 from headwater.schema import arrow_of, arrow_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
@@ -33,13 +31,13 @@ if TYPE_CHECKING:
 class Engine:
     """Everything that needs Spark."""
 
-    def __init__(self, spark: SparkSession, now: Callable[[], Snapshot]) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self.time_zone: str = spark.conf.get("spark.sql.session.timeZone") or "UTC"
         self.analyser = Analyser(spark)
         self._recompute = Recompute(spark, self.analyser)
         engines = Engines(connection(self.time_zone), SparkEvaluator(spark))
-        self.compiler = Compiler(engines, lambda name: source_step(now(), name))
+        self.compiler = Compiler(engines)
         self.definitions = Definitions(self.compiler, self._recompute)
 
     def schema(self, described: str | StructType) -> StructType:

@@ -77,6 +77,12 @@ class MissingKey(HeadwaterError):
     code = "MISSING_KEY"
 
 
+class InvalidTransaction(HeadwaterError):
+    """A change beside an open transaction of the same thread, or through one that has ended."""
+
+    code = "INVALID_TRANSACTION"
+
+
 class NonDeterministic(HeadwaterError):
     """A query whose answer is not a function of the tables."""
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from headwater.runtime.catalog import Entry, Snapshot
     from headwater.session import Session
 
 
@@ -36,9 +37,7 @@ class Relation(Answer):
     def arrow(self) -> pa.Table:
         """The rows now, as an Arrow table."""
         now = self._session.snapshot
-        entry = now.entries.get(self._name)
-        if entry is None:
-            raise UnknownName(f"there is no table or view {self._name!r} any more")
+        entry = self._at(now)
         order = entry.order if isinstance(entry, ViewEntry) else ()
         return table_of(now.contents(entry), entry.arrow, order)
 
@@ -49,15 +48,19 @@ class Relation(Answer):
     def __len__(self) -> int:
         """How many rows there are."""
         now = self._session.snapshot
-        return int(now.contents(self._entry).weights.sum())
+        return int(now.contents(self._at(now)).weights.sum())
 
     def __bool__(self) -> bool:
         """A table or view is there, whether it has rows or not."""
         return True
 
     @property
-    def _entry(self) -> TableEntry | ViewEntry:
-        entry = self._session.snapshot.entries.get(self._name)
+    def _entry(self) -> Entry:
+        return self._at(self._session.snapshot)
+
+    def _at(self, now: Snapshot) -> Entry:
+        """What it is in a snapshot, of which there may be another one at any time."""
+        entry = now.entries.get(self._name)
         if entry is None:
             raise UnknownName(f"there is no table or view {self._name!r} any more")
         return entry
@@ -94,38 +97,41 @@ class View(Relation):
 
     def changes(self, since: int = 0) -> Iterator[tuple[int, pa.Table]]:
         """What changed after an epoch: the epoch and the rows, with a `_weight` above 0 if they came, below 0 if they went."""
-        names = self._view.arrow
+        names = self._entry.arrow
         for epoch, delta in self._session.epochs.changes(self._name, since):
             yield epoch, change_table(delta, names)
 
     def subscribe(self, callback: Callable[[int, pa.Table], None]) -> Callable[[], None]:
         """Calls `callback(epoch, changes)` after each commit that changes the view; the function returned ends that."""
-        names = self._view.arrow
-        return self._session.epochs.subscribe(self._name, lambda epoch, delta: callback(epoch, change_table(delta, names)))
+        self._at(self._session.snapshot)
+        return self._session.epochs.subscribe(
+            self._name, lambda epoch, delta, names: callback(epoch, change_table(delta, names))
+        )
 
     def explain(self, format: str = "text") -> str:  # noqa: A002  (the public name)
         """How the view is maintained, as text, JSON or a Mermaid diagram."""
-        return explained(self._session.snapshot, self._view, self._session.epochs.work, format)
+        now = self._session.snapshot
+        return explained(now, self._view(now), self._session.epochs.work, format)
 
     def stats(self) -> dict[str, Any]:
         """Figures: maintenance class, rows, state, the last epoch's work."""
-        return statistics(self._session.snapshot, self._view, self._session.epochs.work)
+        now = self._session.snapshot
+        return statistics(now, self._view(now), self._session.epochs.work)
 
     def drop(self) -> None:
         self._session.drop_view(self._name)
 
     @property
     def refresh(self) -> str:
-        return self._view.refresh
+        return self._view(self._session.snapshot).refresh
 
     @property
     def maintenance(self) -> str:
         """The costliest class of its operators: linear, stateful, touched groups or recomputed."""
-        return maintenance(self._view)
+        return maintenance(self._view(self._session.snapshot))
 
-    @property
-    def _view(self) -> ViewEntry:
-        entry = self._entry
+    def _view(self, now: Snapshot) -> ViewEntry:
+        entry = self._at(now)
         assert isinstance(entry, ViewEntry)
         return entry
 

@@ -17,6 +17,7 @@ from headwater.errors import (
     HeadwaterError,
     InvalidName,
     InvalidSchema,
+    InvalidTransaction,
     NameTaken,
     NonDeterministic,
     NotSupported,
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headwater.definitions import Definition
+    from headwater.delta import Delta
     from headwater.engine import Engine
-    from headwater.runtime.catalog import Snapshot
+    from headwater.runtime.catalog import Entry, Snapshot
     from headwater.runtime.driver import Backfill
 
 REFRESH = ("auto", "incremental", "full")
@@ -55,6 +57,7 @@ class Session:
     def __init__(self, spark: SparkSession | None = None) -> None:
         self._given = spark
         self._closed = False
+        self._in_transaction = False
         self.epochs = Epochs()
 
     # -- where we are
@@ -80,13 +83,13 @@ class Session:
     def _engine(self) -> Engine:
         from headwater.engine import Engine
 
-        return Engine(self.spark, lambda: self.epochs.now)
+        return Engine(self.spark)
 
     # -- tables
 
     def create_table(self, name: str, schema: str | StructType, *, key: str | Sequence[str] | None = None) -> Table:
         """A new, empty table; `schema` as in CREATE TABLE, `key` the column or columns that identify a row."""
-        with self.epochs.lock:
+        with self._writing():
             self._require_free(name)
             struct = self._engine.schema(schema)
             definition = self._engine.definitions.table(self.snapshot, name, struct, _key(struct, key))
@@ -101,7 +104,7 @@ class Session:
         return MappingProxyType({entry.name: Table(self, key) for key, entry in self.snapshot.tables.items()})
 
     def drop_table(self, name: str) -> None:
-        with self.epochs.lock:
+        with self._writing():
             self.table_entry(name)
             self._drop(name)
 
@@ -115,8 +118,8 @@ class Session:
         """
         if refresh not in REFRESH:
             raise NotSupported(f"refresh is one of {', '.join(REFRESH)}, not {refresh!r}")
-        with self.epochs.lock:
-            if not (replace and name.lower() in self.snapshot.views):
+        with self._writing():
+            if not (replace and isinstance(self._find(name), ViewEntry)):
                 self._require_free(name)
             analysed = self._engine.analyse(query, self.snapshot)
             self._require_no_cycle(name, analysed.sources)
@@ -131,14 +134,14 @@ class Session:
         return MappingProxyType({entry.name: View(self, key) for key, entry in self.snapshot.views.items()})
 
     def drop_view(self, name: str) -> None:
-        with self.epochs.lock:
+        with self._writing():
             self._view(name)
             self._drop(name)
 
     def dataframe(self, name: str) -> DataFrame:
         """A Spark DataFrame of a table's or view's rows now, on which a view can be built."""
         now = self.snapshot
-        entry = now.entries.get(name.lower())
+        entry = self._find(name, now)
         if entry is None:
             raise self._unknown(name)
         order = entry.order if isinstance(entry, ViewEntry) else ()
@@ -167,10 +170,16 @@ class Session:
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Changes of any tables that become one epoch at the end of the block, or nothing if anything fails."""
-        with self.epochs.lock:
+        with self._writing():
             transaction = Transaction(self, Staging(self.snapshot))
-            yield transaction
-            transaction.commit()
+            self._in_transaction = True
+            try:
+                yield transaction
+            finally:
+                self._in_transaction = False
+                changes = transaction.end()
+            self._require_open()
+            self.epochs.commit(changes)
 
     # -- SQL
 
@@ -220,7 +229,7 @@ class Session:
         return batch_of(rows, table, zone)
 
     def table_entry(self, name: str) -> TableEntry:
-        entry = self.snapshot.entries.get(name.lower())
+        entry = self._find(name)
         if isinstance(entry, ViewEntry):
             raise UnknownName(f"{name!r} is a view, not a table; views change only with the tables they read")
         if entry is None:
@@ -228,12 +237,17 @@ class Session:
         return entry
 
     def _view(self, name: str) -> ViewEntry:
-        entry = self.snapshot.entries.get(name.lower())
+        entry = self._find(name)
         if isinstance(entry, TableEntry):
             raise UnknownName(f"{name!r} is a table, not a view")
         if entry is None:
             raise self._unknown(name, "view")
         return entry
+
+    def _find(self, name: str, now: Snapshot | None = None) -> Entry | None:
+        if not isinstance(name, str):
+            raise InvalidName(f"{name!r} is not the name of a table or view: names are text")
+        return (self.snapshot if now is None else now).entries.get(name.lower())
 
     def _unknown(self, name: str, kind: str = "table or view") -> HeadwaterError:
         names = ", ".join(repr(entry.name) for entry in self.snapshot.entries.values()) or "none yet"
@@ -242,7 +256,7 @@ class Session:
     def _require_free(self, name: str) -> None:
         if not isinstance(name, str) or not name.strip() or "\0" in name:
             raise InvalidName(f"{name!r} cannot be the name of a table or view")
-        entry = self.snapshot.entries.get(name.lower())
+        entry = self._find(name)
         if entry is not None:
             kind = "view" if isinstance(entry, ViewEntry) else "table"
             raise NameTaken(f"there is a {kind} {entry.name!r} already; drop it first or take another name")
@@ -268,6 +282,16 @@ class Session:
     def _redefine(self, definition: Definition) -> None:
         self.epochs.redefine(definition.entries, definition.states, definition.work, definition.changed, definition.restarted)
 
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """The one who may change something now."""
+        with self.epochs.lock:
+            if self._in_transaction:
+                raise InvalidTransaction(
+                    "a transaction is open: change tables through it, and do all else before or after its block"
+                )
+            yield
+
     def _require_open(self) -> None:
         if self._closed:
             raise SessionClosed("the session is closed; connect again")
@@ -278,7 +302,7 @@ class Transaction:
 
     def __init__(self, session: Session, staging: Staging) -> None:
         self._session = session
-        self._staging = staging
+        self._open: Staging | None = staging
 
     def insert(self, table: str, rows: object) -> None:
         entry = self._session.table_entry(table)
@@ -308,8 +332,17 @@ class Transaction:
         """The answer of a query that sees what the transaction has changed so far."""
         return self._session.answer(text, self._staging.content)
 
-    def commit(self) -> None:
-        self._session.epochs.commit(self._staging.changes)
+    def end(self) -> Mapping[str, Delta]:
+        """The net change of each table; nothing can be added to it afterwards."""
+        changes = self._staging.changes
+        self._open = None
+        return changes
+
+    @property
+    def _staging(self) -> Staging:
+        if self._open is None:
+            raise InvalidTransaction("the transaction has ended; begin another one")
+        return self._open
 
 
 def _key(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ...] | None:
@@ -317,7 +350,7 @@ def _key(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ...]
         return None
     names = [key] if isinstance(key, str) else list(key)
     known = [field.name.lower() for field in schema.fields]
-    if not names or len({name.lower() for name in names}) < len(names):
+    if not names or not all(isinstance(name, str) for name in names) or len({name.lower() for name in names}) < len(names):
         raise InvalidSchema(f"a key is one or more different columns, not {key!r}")
     for name in names:
         if name.lower() not in known:

@@ -120,10 +120,10 @@ class Runner:
             session.drop_view(statement.name)
 
     def _show_views(self) -> Answer:
-        session = self._session
+        now = self._session.snapshot
         rows = []
-        for view in session.snapshot.views.values():
-            figures = statistics(session.snapshot, view, session.epochs.work)
+        for view in now.views.values():
+            figures = statistics(now, view, self._session.epochs.work)
             why = "; ".join(f"{part['operator']}: {part['why']}" for part in figures["recomputed"] + figures["touched_groups"])
             rows.append((view.name, figures["class"], view.refresh, str(figures["rows"]), why))
         return self._texts(["view", "class", "refresh", "rows", "why"], rows)

@@ -15,7 +15,7 @@ from headwater.compiler import aggregates, joins
 from headwater.compiler.dataflow import Step
 from headwater.compiler.linear import Engines, is_linear, mask_for, stage_for
 from headwater.delta import Delta
-from headwater.errors import NotSupported
+from headwater.errors import NotSupported, UnknownName
 from headwater.evaluation.duckdb_sql import Untranslatable, translate
 from headwater.evaluation.stages import run_sql, typed
 from headwater.evaluation.windows import window_sql
@@ -31,7 +31,7 @@ from headwater.operators.topk import TopK
 from headwater.operators.values import Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -41,13 +41,18 @@ if TYPE_CHECKING:
 
 
 class Compiler:
-    """Compiles nodes of the algebra into steps; `source` gives the step of a table or view."""
+    """Compiles nodes of the algebra into steps."""
 
-    def __init__(self, engines: Engines, source: Callable[[str], Step]) -> None:
+    def __init__(self, engines: Engines) -> None:
         self._engines = engines
-        self._source = source
+        self._sources: Mapping[str, Step] = {}
         self._steps: dict[plan.Node, Step] = {}
         self._arranged: dict[tuple[Step, Key], Step] = {}
+
+    def root(self, node: plan.Node, sources: Mapping[str, Step]) -> Step:
+        """The step that gives the rows of a query over these tables and views, by their names in lower case."""
+        self._sources = sources
+        return self.compile(node)
 
     def compile(self, node: plan.Node) -> Step:
         """The step that gives the node's rows."""
@@ -80,7 +85,9 @@ class Compiler:
             return self._linear(node)
         match node:
             case plan.Scan(source=source):
-                return self._source(source)
+                if source.lower() not in self._sources:
+                    raise UnknownName(f"there is no table or view {source!r}")
+                return self._sources[source.lower()]
             case plan.Values(rows=rows):
                 return Step(Values(node.types, rows), (), "Values")
             case plan.Union():

@@ -75,8 +75,14 @@ class Staging:
 
     def replace(self, table: TableEntry, old: pa.RecordBatch, new: pa.RecordBatch) -> None:
         """Removes rows and inserts others at once, so that keys may be exchanged between rows."""
-        self.delete(table, old)
-        self.insert(table, new)
+        staged = dict(self._staged)
+        try:
+            self.delete(table, old)
+            self.insert(table, new)
+        except BaseException:
+            # Who catches this may commit what came before, but no half of it.
+            self._staged = staged
+            raise
 
     def _add(self, table: TableEntry, delta: Delta) -> None:
         contents, deltas = self._state(table)
