@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.delta import one_batch, positional
-from headwater.errors import InvalidRows
+from headwater.errors import EvaluationFailed, InvalidRows
 
 if TYPE_CHECKING:
     from headwater.runtime.catalog import TableEntry
@@ -20,10 +21,10 @@ def batch_of(rows: object, table: TableEntry, time_zone: str) -> pa.RecordBatch:
     """The rows, each column in the type of the table's."""
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
-    elif type(rows).__module__.startswith("pyspark.sql"):
-        rows = rows.toArrow()  # type: ignore[attr-defined]
-    elif type(rows).__module__.startswith("pandas."):
-        rows = pa.Table.from_pandas(rows, preserve_index=False)
+    elif hasattr(rows, "toArrow"):
+        rows = _from_spark(rows)
+    elif type(rows).__module__.startswith("pandas.") and hasattr(rows, "columns"):
+        rows = _from_pandas(rows, table, time_zone)
     if isinstance(rows, pa.Table):
         return _from_arrow(rows, table)
     if isinstance(rows, str | bytes | Mapping) or not hasattr(rows, "__iter__"):
@@ -32,6 +33,30 @@ def batch_of(rows: object, table: TableEntry, time_zone: str) -> pa.RecordBatch:
             f"not {type(rows).__name__}"
         )
     return _from_objects(list(rows), table, time_zone)
+
+
+def _from_spark(rows: Any) -> pa.Table:  # noqa: ANN401  (Spark is imported late)
+    from pyspark.errors import PySparkException
+
+    from headwater.evaluation.spark import failure
+
+    try:
+        return rows.toArrow()
+    except PySparkException as error:
+        raise EvaluationFailed(failure(error)) from error
+
+
+def _from_pandas(rows: Any, table: TableEntry, time_zone: str) -> pa.Table:  # noqa: ANN401  (pandas is optional)
+    """The frame's columns; timestamps without a zone are in the session's where the table's have one, as Spark takes them."""
+    try:
+        found = pa.Table.from_pandas(rows, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InvalidRows(f"the frame for table {table.name!r} has a column of mixed values: {error}") from error
+    zoned = {field.name.lower() for field in table.arrow if pa.types.is_timestamp(field.type) and field.type.tz}
+    for i, field in enumerate(found.schema):
+        if field.name.lower() in zoned and pa.types.is_timestamp(field.type) and not field.type.tz:
+            found = found.set_column(i, field.name, pc.assume_timezone(found.column(i), time_zone))
+    return found
 
 
 def _from_arrow(rows: pa.Table, table: TableEntry) -> pa.RecordBatch:
@@ -82,6 +107,8 @@ def _columns(names: Sequence[str], table: TableEntry) -> list[int]:
     """Where in the rows each column of the table is."""
     places: dict[str, int] = {}
     for i, name in enumerate(names):
+        if not isinstance(name, str):
+            raise InvalidRows(f"the rows for table {table.name!r} have a column named {name!r}: names are text")
         if name.lower() in places:
             raise InvalidRows(f"the rows for table {table.name!r} have the column {name!r} twice")
         places[name.lower()] = i
@@ -121,7 +148,11 @@ def _array(values: list[Any], field: pa.Field, table: TableEntry, time_zone: str
             return pc.assume_timezone(pa.array(values, pa.timestamp("us")), time_zone).cast(kind)
         if pa.types.is_boolean(kind) and any(v is not None and not isinstance(v, bool) for v in values):
             raise InvalidRows(f"column {field.name!r} of table {table.name!r} is bool: it takes True, False and None")
-        return pa.array([_plain(value, kind) for value in values] if pa.types.is_nested(kind) else values, kind)
+        if pa.types.is_temporal(kind) and any(isinstance(v, int | float) for v in values):
+            raise InvalidRows(f"column {field.name!r} of table {table.name!r} is {kind}: it takes no plain numbers")
+        if pa.types.is_nested(kind) or (pa.types.is_integer(kind) and any(isinstance(v, float | Decimal) for v in values)):
+            values = [_plain(value, kind) for value in values]
+        return pa.array(values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError, ValueError) as error:
         raise InvalidRows(f"column {field.name!r} of table {table.name!r} is {kind}: {error}") from error
 
@@ -131,16 +162,23 @@ def _has_naive(values: list[Any]) -> bool:
 
 
 def _plain(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401  (a user's value)
-    """Nested values in the shape in which Arrow takes them."""
+    """Nested values in the shape in which Arrow takes them, and none that Arrow would cut to fit."""
     if value is None:
         return None
+    if pa.types.is_integer(kind) and value != int(value):
+        raise ValueError(f"{value!r} is no whole number")
+    if pa.types.is_nested(kind) and isinstance(value, str | bytes):
+        raise ValueError(f"{value!r:.50} is a text, not a {kind}")
     if pa.types.is_map(kind):
         pairs = value.items() if isinstance(value, Mapping) else value
         return [(_plain(k, kind.key_type), _plain(v, kind.item_type)) for k, v in pairs]
     if pa.types.is_list(kind):
         return [_plain(item, kind.value_type) for item in value]
-    if pa.types.is_struct(kind) and isinstance(value, tuple | list):
-        return {kind.field(i).name: _plain(item, kind.field(i).type) for i, item in enumerate(value)}
     if pa.types.is_struct(kind):
-        return {kind.field(i).name: _plain(value.get(kind.field(i).name), kind.field(i).type) for i in range(kind.num_fields)}
+        names = [field.name for field in kind]
+        if not isinstance(value, Mapping):
+            value = dict(zip(names, value, strict=True))
+        if not value.keys() <= set(names):
+            raise ValueError(f"{list(value)} are not fields of {kind}")
+        return {field.name: _plain(value.get(field.name), field.type) for field in kind}
     return value

@@ -22,6 +22,7 @@ from headwater.delta import one_batch, without_columns
 from headwater.errors import HeadwaterError, InvalidQuery, NonDeterministic, NotSupported, UnknownName
 from headwater.evaluation.spark import SparkEvaluator
 from headwater.frontend.plans import PlanReader, Unreadable
+from headwater.frontend.statements import parse_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -78,6 +79,7 @@ class Analyser:
 
     def sql(self, text: str, relations: Mapping[str, StructType]) -> Query:
         """Analyses SQL over the relations, given by name."""
+        text = parse_query(text)
         try:
             session = self.clone()
             for name in self.mentioned(text, relations):

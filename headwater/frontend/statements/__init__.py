@@ -7,7 +7,7 @@ Only the frame around it is ours, so no query can mean one thing here and anothe
 """
 
 from headwater.frontend.statements.merged import merged_actions
-from headwater.frontend.statements.parser import parse
+from headwater.frontend.statements.parser import parse, parse_query
 from headwater.frontend.statements.selects import (
     TargetColumn,
     quote,
@@ -54,6 +54,7 @@ __all__ = [
     "Update",
     "merged_actions",
     "parse",
+    "parse_query",
     "quote",
     "select_deleted",
     "select_inserted",

@@ -49,6 +49,14 @@ def parse(text: str) -> Statement:
     raise NotSupported(f"not a statement of Headwater: {excerpt(text)}{hint}; accepted are {ACCEPTED}")
 
 
+def parse_query(text: str) -> str:
+    """The text of one query; refuses all else, which Spark would run at once and outside any epoch."""
+    reader = Reader(text)
+    if any(token.word == ";" for token in reader.tokens):
+        raise NotSupported(f"one query at a time, without a ; between them: {excerpt(text)}")
+    return _read_query(reader)
+
+
 def _read_query(reader: Reader) -> str:
     """Take the rest of the statement as a query; it may not change anything, as Spark would run that outside any epoch."""
     if not any(reader.at(word) for word in _QUERY_STARTS):
