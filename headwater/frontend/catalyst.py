@@ -74,6 +74,7 @@ class Analyser:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+        self._cloned: tuple[Any, SparkSession] | None = None
         # PySpark writes each refused query, with the JVM's stack, to standard error, beside raising it.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
@@ -114,11 +115,24 @@ class Analyser:
         return self._spark.createDataFrame([], "x INT")._jdf.queryExecution().toRdd()
 
     def clone(self) -> SparkSession:
-        session = SparkSession(self._spark.sparkContext, self._spark._jsparkSession.cloneSession())
-        session._jsparkSession.sessionState().catalog().clearTempTables()
-        for name, value in _CONFIGURATION.items():
-            session.conf.set(name, value)
-        return session
+        """A session like the user's, without tables: that of last time, unless their functions or settings are others now."""
+        signature = self._signature()
+        if self._cloned is None or self._cloned[0] != signature:
+            session = SparkSession(self._spark.sparkContext, self._spark._jsparkSession.cloneSession())
+            for name, value in _CONFIGURATION.items():
+                session.conf.set(name, value)
+            self._cloned = (signature, session)
+        self._cloned[1]._jsparkSession.sessionState().catalog().clearTempTables()
+        return self._cloned[1]
+
+    def _signature(self) -> tuple[Any, ...]:
+        """What tells two states of the user's session apart: the functions they registered, and its settings."""
+        state = self._spark._jsparkSession.sessionState()
+        catalog = state.catalog()
+        listed = catalog.listTemporaryFunctions()
+        names = [listed.apply(i).funcName() for i in range(listed.size())]
+        functions = {name: catalog.lookupBuiltinOrTempFunction(name).get().hashCode() for name in names}
+        return tuple(sorted(functions.items())), state.conf().getAllConfs().hashCode()
 
     def dataset(self, session: SparkSession, logical: Any) -> DataFrame:  # noqa: ANN401  (a JVM object)
         """A logical plan as a DataFrame of the session."""

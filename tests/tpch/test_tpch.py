@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.timeout(1800)
 
 SCALE = 0.01
 STAGES = ["load", *(f"refresh {number + 1}" for number in range(REFRESHES))]
