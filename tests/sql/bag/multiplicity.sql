@@ -129,3 +129,15 @@ SELECT a, pos, e FROM t LATERAL VIEW OUTER posexplode(CASE WHEN c > 0 THEN array
 
 -- linear: stack
 SELECT stack(2, a, b, c, b) AS (n, s) FROM t;
+
+-- stateful: two scalar subqueries over tables alike
+SELECT (SELECT max(a) FROM u) AS of_u, (SELECT min(a) FROM empty) AS of_empty, (SELECT count(*) FROM u) AS n, (SELECT count(*) FROM empty) AS m;
+
+-- stateful: joins of one table with two tables alike
+SELECT t.a, u.b, e.b AS eb FROM t LEFT JOIN u ON t.a = u.a LEFT JOIN empty e ON t.a = e.a;
+
+-- stateful: exists in two tables alike
+SELECT a, b FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.a = t.a) AND NOT EXISTS (SELECT 1 FROM empty e WHERE e.a = t.a);
+
+-- stateful: union of two tables alike
+SELECT * FROM u UNION SELECT * FROM empty;
