@@ -7,16 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import duckdb
-import pyarrow as pa
 
 from headwater.algebra import plan
-from headwater.algebra.expressions import Call, Column, Expression, Literal
+from headwater.algebra.expressions import Column, Expression
 from headwater.compiler import aggregates, joins
 from headwater.compiler.dataflow import Step
 from headwater.compiler.linear import Engines, is_linear, mask_for, stage_for
 from headwater.delta import Delta
 from headwater.errors import NotSupported, UnknownName
-from headwater.evaluation.duckdb_sql import Untranslatable, translate
+from headwater.evaluation.duckdb_sql import Untranslatable
 from headwater.evaluation.stages import run_sql, typed
 from headwater.evaluation.windows import window_sql
 from headwater.operators.aggregate import Aggregate
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from headwater.operators.operator import Key
@@ -153,7 +153,7 @@ class Compiler:
         left, left_key = self._keyed(node.left, condition.left)
         width = len(node.left.types)
         if condition.rest is None:
-            types = tuple(self.type_of(part) for part in condition.right)
+            types = tuple(self._engines.type_of(part) for part in condition.right)
             right: plan.Node = plan.Project(types=types, child=node.right, expressions=condition.right)
             right_key = tuple(range(len(types)))
             fits = None
@@ -184,7 +184,7 @@ class Compiler:
         if not extra:
             return node, tuple(part.index for part in key)  # type: ignore[union-attr]
         width = len(node.types)
-        types = node.types + tuple(self.type_of(part) for part in extra)
+        types = node.types + tuple(self._engines.type_of(part) for part in extra)
         columns = tuple(Column(i, kind) for i, kind in enumerate(node.types))
         places = iter(range(width, len(types)))
         keyed = plan.Project(types=types, child=node, expressions=columns + tuple(extra))
@@ -193,7 +193,7 @@ class Compiler:
     # -- aggregates, windows, limits
 
     def _aggregate(self, node: plan.Aggregate) -> Step:
-        lowered = aggregates.lower(node, self.type_of)
+        lowered = aggregates.lower(node, self._engines.type_of)
         functions, holistic = aggregates.functions_for(lowered, node)
         if holistic is None:
             operator: Aggregate | Regroup = Aggregate(lowered.below.types, lowered.keys, functions)
@@ -209,7 +209,7 @@ class Compiler:
 
     def _regrouped_aggregate(self, lowered: aggregates.Lowered, holistic: str) -> Regroup:
         keys, calls, spark = lowered.keys, lowered.calls, self._engines.spark
-        types = lowered.below.types[:keys] + tuple(self.type_of(call) for call in calls)
+        types = lowered.below.types[:keys] + tuple(self._engines.type_of(call) for call in calls)
 
         def evaluate(inputs: list[pa.RecordBatch]) -> pa.RecordBatch:
             found = spark.aggregate(keys, calls, inputs[0])
@@ -272,16 +272,3 @@ class Compiler:
         why = f"{node.name} has no incremental rule: Spark recomputes it"
         operator = Regroup(node.types, types, (), (), self._on_spark(node), why, "spark", whole=True)
         return self._step(operator, node.inputs, node.name)
-
-    def type_of(self, expression: Expression) -> pa.DataType:
-        """The type of an expression's values."""
-        match expression:
-            case Column(type=kind) | Literal(type=kind):
-                return kind
-            case Call(type=kind) if kind is not None:
-                return kind
-            case Call(origin=None, function="AggregateExpression"):
-                return pa.int64()
-            case Call(origin=None):
-                return translate(expression).type
-        return self._engines.spark.type_of(expression)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from headwater.algebra import plan
 from headwater.algebra.expressions import Call, Column, Expression, Literal
 from headwater.evaluation.duckdb_sql import Untranslatable, translate
@@ -16,7 +18,6 @@ from headwater.evaluation.stages import Columns, Explode, NotNull, OnSpark, Repl
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
     from headwater.algebra.plan import Types
     from headwater.evaluation.spark import SparkEvaluator
@@ -30,6 +31,19 @@ class Engines:
 
     duckdb: duckdb.DuckDBPyConnection
     spark: SparkEvaluator
+
+    def type_of(self, expression: Expression) -> pa.DataType:
+        """The type of an expression's values."""
+        match expression:
+            case Column(type=kind) | Literal(type=kind):
+                return kind
+            case Call(type=kind) if kind is not None:
+                return kind
+            case Call(origin=None, function="AggregateExpression"):
+                return pa.int64()
+            case Call(origin=None):
+                return translate(expression).type
+        return self.spark.type_of(expression)
 
 
 @dataclass(frozen=True)
@@ -66,8 +80,6 @@ def stage_for(chain: list[plan.Node], engines: Engines) -> Stage:
 
 def mask_for(condition: Expression, engines: Engines) -> Stage:
     """A stage that gives the truth of a condition as its only column."""
-    import pyarrow as pa
-
     return stage_for([_projection((condition,), (pa.bool_(),))], engines)
 
 
@@ -147,11 +159,10 @@ def _generate(node: plan.Generate, engines: Engines) -> list[Stage | _Clause]:
     if generator.function == "ReplicateRows" and all(isinstance(a, Column) for a in generator.arguments):
         count, *columns = (argument.index for argument in generator.arguments)  # type: ignore[union-attr]
         return [Replicate(count, (*node.kept, *columns))]
-    made = node.types[len(node.kept) :]
     if generator.function not in _EXPLODING:
         return [_whole_node(node, engines)]
     collection = generator.arguments[0]
-    kind = _collection_type(generator.function, made)
+    kind = engines.type_of(collection)
     below = node.child.types
     widened = tuple(Column(i, kind) for i, kind in enumerate(below))
     first = _project((*widened, collection), (*below, kind), engines)
@@ -159,16 +170,6 @@ def _generate(node: plan.Generate, engines: Engines) -> list[Stage | _Clause]:
         return [_whole_node(node, engines)]
     explode = Explode(node.kept, _EXPLODING[generator.function], node.outer, generator.function == "Inline", node.types)
     return [first, explode]
-
-
-def _collection_type(function: str, made: Types) -> pa.DataType:
-    """The type of the exploded value, from what it explodes into."""
-    import pyarrow as pa
-
-    values = made[1:] if _EXPLODING[function] else made
-    if function == "Inline":
-        return pa.list_(pa.struct([(f"f{i}", kind) for i, kind in enumerate(values)]))
-    return pa.list_(values[0]) if len(values) == 1 else pa.map_(*values)
 
 
 def _escaped(sql: str) -> str:

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from headwater.algebra.origin import Handle
+from headwater.algebra.plan import Filter, Project, Scan, Union, walk
 from headwater.delta import one_batch, without_columns
 from headwater.errors import HeadwaterError, InvalidQuery, NonDeterministic, NotSupported, UnknownName
 from headwater.evaluation.spark import SparkEvaluator
@@ -107,7 +108,8 @@ class Analyser:
         marked = StructType([StructField(f.name, f.dataType, True, {_TABLE: name}) for f in schema.fields])  # noqa: FBT003
         jvm: Any = session._jvm
         described = jvm.org.apache.spark.sql.types.DataType.fromJson(marked.json())
-        contents = self._nothing if rows is None else rows._jdf.queryExecution().toRdd()
+        # Relations over one RDD are one relation to Catalyst, so each has its own.
+        contents = self._nothing.toJavaRDD().coalesce(1).rdd() if rows is None else rows._jdf.queryExecution().toRdd()
         return DataFrame(session._jsparkSession.internalCreateDataFrame(contents, described, False), session)  # noqa: FBT003
 
     @cached_property
@@ -166,8 +168,10 @@ class Analyser:
         reader = PlanReader(sources, self._constant, subplans)
         reads = frozenset(_leaves(execution.analyzed())[0].values())
         schema = frame.schema
+        described = optimised.toJSON()
         try:
-            root = reader.read(json.loads(optimised.toJSON()), Handle(optimised)).node
+            root = reader.read(json.loads(described), Handle(optimised)).node
+            _require_bytewise(described, root)
         except Unreadable as reason:
             return Query(text, schema, execution.analyzed(), reads, None, str(reason))
         return Query(text, schema, execution.analyzed(), reads, root)
@@ -199,6 +203,12 @@ def _require_deterministic(analysed: Any) -> None:  # noqa: ANN401  (a JVM objec
         )
     if '"udfDeterministic":false' in described:
         raise NonDeterministic("the query calls a function that is marked non-deterministic; no view over it can be kept exact")
+
+
+def _require_bytewise(described: str, root: Node) -> None:
+    """Rows are compared by their bytes here, so what compares strings otherwise is for Spark, unless it is done row by row."""
+    if "collat" in described.lower() and not all(isinstance(node, Scan | Project | Filter | Union) for node in walk(root)):
+        raise Unreadable("strings with a collation of their own")
 
 
 def _leaves(logical: Any) -> tuple[dict[int, str], dict[int, Handle]]:  # noqa: ANN401  (a JVM object)

@@ -125,7 +125,9 @@ class _NodeReader:
         child = self.children[0]
         ids = tuple(attribute[0]["exprId"]["id"] for attribute in self.json["output"])
         projections = []
-        for i, projection in enumerate(self.json["projections"]):
+        # The JSON has them only if each is a list of Scala's; other sequences are written as null.
+        listed = self.json["projections"] or _listed(self.origin.then("projections").get())
+        for i, projection in enumerate(listed):
             origins = [self.origin.then("projections", i, j) for j in range(len(projection))]
             projections.append(
                 tuple(read_expression(e, child.column, None, o) for e, o in zip(projection, origins, strict=True))
@@ -353,3 +355,9 @@ def _output_id(nodes: list[Json]) -> int:
     if "output" in node:
         return int(node["output"][0][0]["exprId"]["id"])
     return _output_id(nodes[1:])
+
+
+def _listed(projections: Any) -> list[list[list[Json]]]:  # noqa: ANN401  (a JVM object)
+    """What the JSON would say of a sequence of sequences of expressions."""
+    rows = [projections.apply(i) for i in range(projections.size())]
+    return [[json.loads(row.apply(j).toJSON()) for j in range(row.size())] for row in rows]
