@@ -1,7 +1,6 @@
 """Writes docs/supported.md: what the engine maintains, and how, taken from the engine's own tables.
 
-    python scripts/supported.py           writes the page
-    python scripts/supported.py --check   fails if the page is not what would be written
+With `--check` it writes nothing, and fails if the page is not what would be written.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "supported.md"
 
 TEXT = """# What is supported, and how
 
-This page is written by `scripts/supported.py` from the tables that the compiler itself uses; a test keeps it true. Functions go by the
-names of Catalyst, Spark's optimiser, which is what the compiler sees: `avg` is `Average`, `x + 1` is `Add`, `bool_and` is `Min`.
+This page is written by `scripts/supported.py` from the tables that the compiler itself uses; a test keeps it true. Functions go
+by the names of Catalyst, Spark's optimiser, as the compiler has them: `avg` is `Average`, `x + 1` is `Add`.
 
 Every deterministic Spark query can be a live view. What differs is the cost of keeping it.
 
@@ -28,7 +27,7 @@ Every deterministic Spark query can be a live view. What differs is the cost of 
 | class | which operators | what a change costs |
 |---|---|---|
 | linear | filter, project, `explode`, `inline`, union, grouping sets, Python UDFs | the changed rows |
-| stateful | joins of all kinds, aggregates below, distinct, set operations, top-k, scalar subqueries | the changed rows and what they meet |
+| stateful | joins, aggregates below, distinct, set operations, top-k, scalar subqueries | the changed rows and what they meet |
 | touched groups | window functions, all other aggregates, Python aggregates | the groups or partitions with a changed row |
 | recomputed | plan nodes without a rule, and views created with `refresh="full"` | the whole input, on Spark |
 
@@ -42,8 +41,8 @@ Each of them also with `DISTINCT` and `FILTER`. All others are evaluated again f
 
 ## Window functions evaluated in the driver
 
-Over the partitions that changed: {windows}. The others, and frames by a distance in the order (`RANGE BETWEEN 2 PRECEDING …`), are
-evaluated by Spark, over the same partitions.
+Over the partitions that changed: {windows}. The others, and frames by a distance in the order (`RANGE BETWEEN 2 PRECEDING …`),
+are evaluated by Spark, over the same partitions.
 
 ## Scalar functions evaluated in the driver
 

@@ -33,7 +33,8 @@ class Machine:
         """Apt that knows one package, and what its installation does."""
         self.program(
             "apt-cache",
-            f"""case "$2" in {package}) echo '  Candidate: 1.0'; yes '  more' | head -n 20000;; *) echo '  Candidate: (none)';; esac""",
+            f"""case "$2" in {package}) echo '  Candidate: 1.0'; yes '  more' | head -n 20000;;
+                *) echo '  Candidate: (none)';; esac""",
         )
         self.program("apt-get", f"""echo "$*" >> {self.log}; case "$*" in install*) {then};; esac""")
 
