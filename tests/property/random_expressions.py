@@ -233,7 +233,7 @@ class Expressions:
         if not scope:
             return self.pick(["TRUE", "1 = 1"])
         column = self.pick(scope)
-        choices = list(_TESTS) if column.kind == "map" else [*_COMPARISONS, *_TESTS]
+        choices = list(_TESTS) if column.kind == "map" else [*_COMPARISONS, *_TESTS[1:], *_TESTS]
         choices += _LISTS if column.kind in FLAT else ()
         choices += _OF_STRINGS if column.kind == "string" else ()
         choices += _OF_TRUTH if column.kind == "boolean" else ()

@@ -39,11 +39,11 @@ class Query:
 class Queries(Aggregates):
     """Draws queries over relations, given by name with their columns."""
 
-    def __init__(self, draw: DrawFn, relations: Mapping[str, Scope]) -> None:
+    def __init__(self, draw: DrawFn, relations: Mapping[str, Scope], first_name: int = 0) -> None:
         super().__init__(draw)
         self.relations = relations
         self.sources = 0
-        self.names = 0
+        self.names = first_name
 
     def query(self, depth: int = 2) -> Query:
         """A query of any shape."""
@@ -94,12 +94,12 @@ class Queries(Aggregates):
         pairs = [(x, y) for x in a for y in b if x.kind == y.kind and x.kind != "map"]
         parts = []
         if pairs and not self.chance(12):
-            for x, y in self.some(pairs, 1, 2):
+            for x, y in self.some(pairs, 1, 2 if self.chance(25) else 1):
                 parts.append(f"{x.sql} {self.pick(['=', '=', '<=>'])} {y.sql}")
             if self.chance(15):
                 kind = self.pick(pairs)[0].kind
                 parts.append(f"{self.term(kind, a, 1).sql} = {self.term(kind, b, 1).sql}")
-        if not parts or self.chance(25):
+        if not parts or self.chance(15):
             parts.append(self.predicate(a + b, 1))
         return f" {'OR' if self.chance(8) else 'AND'} ".join(parts)
 
@@ -129,7 +129,7 @@ class Queries(Aggregates):
     # -- WHERE
 
     def where(self, scope: Scope, depth: int) -> str:
-        if self.chance(50):
+        if self.chance(60):
             return ""
         parts = [self.predicate(scope, 1)]
         if depth > 0 and self.sources < MOST_SOURCES and self.chance(40):
@@ -137,7 +137,7 @@ class Queries(Aggregates):
             parts.append(f"(NOT {subquery})" if self.chance(10) else subquery)
             if self.chance(40):
                 parts = parts[1:]
-        return f" WHERE {(' OR ' if self.chance(20) else ' AND ').join(parts)}"
+        return f" WHERE {(' OR ' if self.chance(30) else ' AND ').join(parts)}"
 
     def _inner(self) -> tuple[str, Scope]:
         self.sources += 1
@@ -234,7 +234,7 @@ class Queries(Aggregates):
         if not keys:
             return "", False
         listed = ", ".join(keys)
-        if not self.chance(25):
+        if not self.chance(35):
             return f" GROUP BY {listed}", False
         subsets = [self.some(keys, 0, len(keys)) for _ in range(self.draw(st.integers(1, 3)))]
         sets = ", ".join(f"({', '.join(subset)})" for subset in [keys, *subsets])

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from hypothesis import event
 from oracle import Answer, Oracle, bag_difference, check_changes, difference, rows_of
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
@@ -24,7 +23,7 @@ import headwater as hw
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from random_values import Row
     from scenario import Change, Scenario
 
@@ -33,10 +32,10 @@ if TYPE_CHECKING:
 SPARK_FAILS = (PySparkException, Py4JError)
 
 
-def play(spark: SparkSession, scenario: Scenario) -> None:
-    """Raises an AssertionError that shows query, answers and plans at the first difference."""
+def play(spark: SparkSession, scenario: Scenario, record: Callable[[str], object] = lambda _: None) -> None:
+    """Raises an AssertionError that shows query, answers and plans at the first difference; records what happens."""
     with closing(hw.connect(spark=spark)) as session:
-        Player(session, scenario).run()
+        Player(session, scenario, record).run()
 
 
 @dataclass
@@ -45,8 +44,14 @@ class Player:
 
     session: Any
     scenario: Scenario
+    record: Callable[[str], object]
     views: dict[str, str] = field(default_factory=dict)
     rows: dict[str, list[Row]] = field(default_factory=dict)
+
+    @cached_property
+    def oracle(self) -> Together:
+        text = " ".join(self.scenario.views.values())
+        return Together(self.session, {name: query for name, query in self.scenario.views.items() if f" {name} " in text})
 
     def run(self) -> None:
         for name, table in self.scenario.tables.items():
@@ -68,9 +73,9 @@ class Player:
         error = self._attempt(lambda: self.session.create_view(name, query))
         if error is None:
             self.views[name] = query
-            event(self.session.view(name).maintenance)
+            self.record(self.session.view(name).maintenance)
         else:
-            self._require_failure(Oracle(self.session, self.views), query, error)
+            self._require_failure(query, error)
 
     def _commit(self, transaction: list[Change]) -> None:
         error = self._attempt(lambda: self._apply(self.session, transaction))
@@ -110,21 +115,21 @@ class Player:
                 alone.create_table(name, table.ddl, key=table.key)
                 alone.insert(name, self.session.table(name).arrow())
             self._apply(alone, transaction)
-            oracle = Oracle(alone, self._read_by_others())
+            oracle = Oracle(alone, self.oracle.definitions)
             failing = [name for name, query in self.views.items() if _fails(oracle, query)]
         assert failing, f"the transaction failed, but Spark answers all queries: {type(error).__name__} {error}"
-        event("failed in both")
+        self.record("failed in both")
         for name in reversed(failing):
             self.session.view(name).drop()
             del self.views[name]
 
-    def _require_failure(self, oracle: Oracle, query: str, error: Exception) -> None:
+    def _require_failure(self, query: str, error: Exception) -> None:
         try:
-            oracle.answer(query)
+            self.oracle.answer(query)
         except AnalysisException as invalid:
             raise AssertionError(f"the grammar composed a query that is invalid in Spark: {query}\n{invalid}") from error
         except SPARK_FAILS:
-            event("failed in both")
+            self.record("failed in both")
             return
         raise AssertionError(f"Spark answers this query, the view was refused: {query}\n{type(error).__name__} {error}")
 
@@ -137,24 +142,35 @@ class Player:
             expected = pa.Table.from_arrays(columns, schema=contents.schema)
             surplus, missing = bag_difference(rows_of(contents), rows_of(expected))
             assert not surplus + missing, f"table {name} has rows {surplus} that it should not, and lacks {missing}"
-        if not self.views:
-            return
-        oracle = Oracle(self.session, self._read_by_others())
-        try:
-            answers = _answers(oracle, self.views)
-        except SPARK_FAILS:
-            answers = {name: oracle.answer(query) for name, query in self.views.items()}
-        for name, answer in answers.items():
+        self.oracle.ask_together(list(self.views.values()))
+        for name, query in self.views.items():
+            answer = self.oracle.answer(query)
             found = unsigned(self.session.view(name).arrow())
-            if difference(found, replace(answer, rows=unsigned(answer.rows))):
-                oracle.check(self.session.view(name), self.views[name])
-                raise AssertionError(
-                    f"Spark has several answers to this query, which the grammar must not compose: {self.views[name]}"
-                )
+            if difference(found, replace(answer, rows=unsigned(answer.rows), ordered_by=None)):
+                self.oracle.check(self.session.view(name), query)
 
-    def _read_by_others(self) -> dict[str, str]:
-        text = " ".join(self.views.values())
-        return {name: query for name, query in self.views.items() if f" {name} " in text}
+
+class Together(Oracle):
+    """An oracle that puts several questions to Spark in one job."""
+
+    def ask_together(self, queries: list[str]) -> None:
+        """Asks for the answers that are not known: their union, with columns for each and NULL in those of the others."""
+        self.refresh()
+        changed = {query: max((self._changed[name] for name in self._mentioned(query)), default=0) for query in queries}
+        stale = [query for query in changed if query not in self._answers or self._answers[query][0] < changed[query]]
+        if not stale:
+            return
+        frames = [self._spark.sql(query) for query in stale]
+        names = [[f"c{i}_{j}" for j in range(len(frame.columns))] for i, frame in enumerate(frames)]
+        tagged = [frame.toDF(*names[i]).selectExpr(f"{i} AS question", "*") for i, frame in enumerate(frames)]
+        try:
+            rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), tagged).toArrow()
+        except SPARK_FAILS:
+            return  # whoever wants the answer of the one that fails will get its error
+        for i, (query, frame) in enumerate(zip(stale, frames, strict=True)):
+            own = rows.filter(pc.equal(rows.column("question"), i)).select(names[i])
+            answer = Answer(frame, pa.Table.from_arrays(own.columns, names=frame.columns), None)
+            self._answers[query] = changed[query], answer
 
 
 def changed(rows: list[Row], change: Change) -> list[Row]:
@@ -184,21 +200,3 @@ def _fails(oracle: Oracle, query: str) -> bool:
     except SPARK_FAILS:
         return True
     return False
-
-
-def _answers(oracle: Oracle, views: dict[str, str]) -> dict[str, Answer]:
-    """Spark's answers to all queries, as one job: their union, with columns for each and NULL in those of the others."""
-    spark = oracle._at_this_epoch()
-    frames = {name: spark.sql(query) for name, query in views.items()}
-    parts = [frame.toDF(*_own_names(name, frame)) for name, frame in frames.items()]
-    tagged = [part.selectExpr(f"'{name}' AS view", "*") for name, part in zip(frames, parts, strict=True)]
-    rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), tagged).toArrow()
-    answers = {}
-    for name, frame in frames.items():
-        own = rows.filter(pc.equal(rows.column("view"), name)).select(_own_names(name, frame))
-        answers[name] = Answer(frame, pa.Table.from_arrays(own.columns, names=frame.columns), None)
-    return answers
-
-
-def _own_names(name: str, frame: DataFrame) -> list[str]:
-    return [f"{name}_{i}" for i in range(len(frame.columns))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from replay import play
 from scenario import Scenario, scenarios
 
@@ -19,7 +19,7 @@ LIVE = settings(derandomize=True, deadline=None, suppress_health_check=list(Heal
 @settings(LIVE, max_examples=20)
 @given(scenario=scenarios())
 def test_views_equal_spark(spark: SparkSession, scenario: Scenario) -> None:
-    play(spark, scenario)
+    play(spark, scenario, event)
 
 
 @pytest.mark.slow
@@ -27,4 +27,4 @@ def test_views_equal_spark(spark: SparkSession, scenario: Scenario) -> None:
 @settings(LIVE, derandomize=False, max_examples=1000)
 @given(scenario=scenarios())
 def test_many_views_equal_spark(spark: SparkSession, scenario: Scenario) -> None:
-    play(spark, scenario)
+    play(spark, scenario, event)
