@@ -86,8 +86,15 @@ class SparkEvaluator:
         match expression:
             case Column(index):
                 return attributes.apply(index)
+            case Literal(value=value, origin=None):
+                # The compiler's own constants are counts.
+                return self._jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser.parseExpression(f"{value}L")
             case Literal():
                 return expression.origin.get()  # type: ignore[attr-defined]
+            case Call(origin=None):
+                # The compiler's own calls are AND, OR, NOT, = and IS NOT NULL: nothing but their arguments matters.
+                make = getattr(self._jvm.org.apache.spark.sql.catalyst.expressions, expression.function)
+                return make(*(self.build(part, attributes) for part in expression.arguments))
             case Call():
                 template = expression.origin.get()  # type: ignore[attr-defined]
                 if not expression.arguments:
