@@ -106,7 +106,8 @@ class Union(Node):
 class Join(Node):
     """Pairs of rows for which the condition is true.
 
-    `kind` is inner, left, right, full, semi, anti or existence; the condition reads the left columns, then the right ones.
+    `kind` is inner, left, right, full, semi, anti, existence or single, which is a left join that fails where a left row has
+    two partners; the condition reads the left columns, then the right ones.
     """
 
     left: Node

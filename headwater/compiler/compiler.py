@@ -129,7 +129,7 @@ class Compiler:
     # -- joins
 
     def _join(self, node: plan.Join) -> Step:
-        if node.kind in ("left", "right", "full"):
+        if node.kind in ("left", "right", "full", "single"):
             return self.compile(joins.expand_outer(node))
         not_in = joins.null_aware(node)
         if not_in is not None:
@@ -161,7 +161,8 @@ class Compiler:
             right, right_key = self._keyed(node.right, condition.right)
             fits = self._mask(condition.rest)
         key = JoinKey(left_key, right_key, condition.null_safe)
-        label = {"semi": "Semi join", "anti": "Anti join", "existence": "Existence join"}[node.kind]
+        labels = {"semi": "Semi join", "anti": "Anti join", "existence": "Existence join", "check": "At most one match"}
+        label = labels[node.kind]
         return self._step(Match(node.types, node.kind, key, width, fits, len(node.right.types)), (left, right), label)
 
     def _mask(self, condition: Expression) -> Callable[[pa.RecordBatch], NDArray[np.bool_]]:

@@ -51,7 +51,7 @@ def analyse(join: plan.Join) -> Condition:
 
 
 def expand_outer(join: plan.Join) -> plan.Node:
-    """Left, right and full joins in terms of inner and anti joins."""
+    """Left, right, full and single joins in terms of inner and anti joins; a single join has a check beside them."""
     if join.kind == "right":
         return _swapped_back(replace(_mirrored(join), kind="left"), join)
     inner = replace(join, kind="inner")
@@ -60,6 +60,8 @@ def expand_outer(join: plan.Join) -> plan.Node:
         mirror = _mirrored(join)
         lonely = _unmatched(mirror, mirror.types)
         inputs.append(_reordered(lonely, len(join.right.types), join.types))
+    if join.kind == "single":
+        inputs.append(replace(join, kind="check"))
     return plan.Union(types=join.types, inputs=tuple(inputs))
 
 

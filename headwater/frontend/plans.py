@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from headwater.frontend.expressions import Json
 
 _JOINS = {"Inner": "inner", "Cross": "inner", "LeftOuter": "left", "RightOuter": "right", "FullOuter": "full"}
-_JOINS |= {"LeftSemi": "semi", "LeftAnti": "anti", "ExistenceJoin": "existence"}
+_JOINS |= {"LeftSemi": "semi", "LeftAnti": "anti", "ExistenceJoin": "existence", "LeftSingle": "single"}
 _SAME_ROWS = {"SubqueryAlias", "RebalancePartitions", "Repartition", "RepartitionByExpression", "ResolvedHint", "LocalLimit"}
 _CONSTANT = {"LocalRelation", "OneRowRelation", "Range"}
 _BY_ROW = {"BatchEvalPython", "ArrowEvalPython"}
@@ -161,7 +161,10 @@ class _NodeReader:
 
     def _read_join(self) -> Relation:
         left, right = self.children
-        kind = _JOINS[class_name({"class": self.json["joinType"].get("object") or self.json["joinType"]["product-class"]})]
+        stated = class_name({"class": self.json["joinType"].get("object") or self.json["joinType"]["product-class"]})
+        if stated not in _JOINS:
+            raise Unreadable(f"a join of the kind {stated}")
+        kind = _JOINS[stated]
         both = Relation(plan.Node(types=left.node.types + right.node.types), left.ids + right.ids)
         condition = None
         if self.json.get("condition") is not None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from headwater.delta import Delta
 from headwater.operators.operator import Input, Operator, beside
+from headwater.operators.scalar import too_many_rows
 from headwater.state.consolidation import consolidate, group_rows, sum_by
 
 if TYPE_CHECKING:
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Match(Operator):
-    """The first `width` columns of left rows: the matched ones (semi), the others (anti), or all with a flag (existence)."""
+    """The first `width` columns of left rows: the matched ones (semi), the others (anti), or all with a flag (existence).
+
+    Or no rows at all, but an error if a left row has more than one partner (check).
+    """
 
     types: Types
     kind: str
@@ -60,6 +64,8 @@ class Match(Operator):
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         left, right = inputs
         before, after = right.arranged
+        if self.kind == "check":
+            return state, self._checked(left, right, after)
         if not len(right.delta):
             return state, self._emit(left.delta, self._matched(left.delta.rows, after))
         come, go = left.delta.where(left.delta.weights > 0), left.delta.where(left.delta.weights < 0)
@@ -75,7 +81,18 @@ class Match(Operator):
         ]
         return state, Delta.concat(parts)
 
+    def _checked(self, left: Input, right: Input, after: Arrangement) -> Delta:
+        touched = self._touched(left.arranged[1], right.delta)
+        for rows in (left.delta.where(left.delta.weights > 0).rows, touched.rows):
+            if (self._partners(rows, after) > 1).any():
+                raise too_many_rows()
+        return self.nothing()
+
     def _matched(self, rows: pa.RecordBatch, right: Arrangement) -> NDArray[np.bool_]:
+        return self._partners(rows, right) > 0
+
+    def _partners(self, rows: pa.RecordBatch, right: Arrangement) -> NDArray[np.int64]:
+        """How many rows of the right each row matches."""
         probe = self.key.matchable(Delta(rows, np.arange(rows.num_rows)), self.key.left)
         matches = right.lookup(probe.rows, self.key.left)
         if self.condition is not None:
@@ -84,7 +101,7 @@ class Match(Operator):
         if self.condition is not None and len(matches):
             fits = self._fits(rows.take(pa.array(partners)), matches.rows)
             partners, weights = partners[fits], weights[fits]
-        return sum_by(partners, rows.num_rows, weights) > 0
+        return sum_by(partners, rows.num_rows, weights)
 
     def _touched(self, left: Arrangement, changes: Delta) -> Delta:
         """Those of the left rows that a changed right row may match."""

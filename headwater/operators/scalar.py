@@ -52,8 +52,12 @@ class Scalar(Operator):
             columns = [pa.nulls(1, kind) for kind in self.types]
             return Delta.inserting(pa.RecordBatch.from_arrays(columns, schema=schema_of(self.types)))
         if contents.weights.sum() > 1:
-            raise EvaluationFailed(
-                "[SCALAR_SUBQUERY_TOO_MANY_ROWS] a subquery used as an expression gave more than one row; "
-                "make it give one at most (with an aggregate, or LIMIT 1)"
-            )
+            raise too_many_rows()
         return contents
+
+
+def too_many_rows() -> EvaluationFailed:
+    return EvaluationFailed(
+        "[SCALAR_SUBQUERY_TOO_MANY_ROWS] a subquery used as an expression gave more than one row; "
+        "make it give one at most (with an aggregate, or LIMIT 1)"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -117,6 +118,29 @@ def test_no_pair_is_compared_that_is_neither_there_before_nor_after(script: list
         assert {tuple(map(cell, row)) for row in condition.asked} <= old | pairs()
         assert {tuple(map(cell, row)) for row in rows_of(change.rows)} <= set(old_answer) | set(new_answer)
         condition.asked.clear()
+
+
+@scripted
+@given(scripts(LEFT_ROWS, RIGHT_ROWS, passing=False), KEYED, st.booleans())
+def test_more_than_one_partner_is_an_error_that_changes_nothing(script: list, on: JoinKey, conditional: bool) -> None:  # noqa: FBT001
+    condition = Less() if conditional else None
+    driven = Driven(Match(LEFT + RIGHT, "check", on, 3, condition, 3), [LEFT, RIGHT])
+    for edit in script:
+        present = [list(rows) for rows in driven.present]
+        for part, rows in zip(edit, present, strict=True):
+            part.changes(rows)
+        pairs = Counter(
+            place
+            for place, left in enumerate(present[0])
+            for right in present[1]
+            if nested_loops([[left], [right]], "semi", on, conditional=conditional)
+        )
+        if max(pairs.values(), default=0) > 1:
+            with pytest.raises(EvaluationFailed, match="TOO_MANY_ROWS"):
+                driven.apply(edit)
+        else:
+            driven.apply(edit)
+    assert not driven.output
 
 
 def test_the_second_partner_and_the_last_but_one_change_nothing() -> None:
