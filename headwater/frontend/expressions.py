@@ -54,6 +54,10 @@ _NUMBERS |= {
 _serial = itertools.count()
 
 
+class Unreadable(Exception):
+    """The plan has a part that the algebra has no words for; Spark must answer the whole query."""
+
+
 def read_expression(
     nodes: list[Json], resolve: Resolve, subquery: Callable[[Json], Expression] | None = None, origin: Handle | None = None
 ) -> Expression:
@@ -100,6 +104,8 @@ class _Reader:
             arguments.append(argument)
         if name == "Alias":
             return arguments[0], at
+        if name == "CreateNamedStruct" and len(set(arguments[::2])) < len(arguments[::2]):
+            raise Unreadable("a struct with two fields of one name, which Arrow does not know")
         options = self._options(name, node, origin)
         if collated:
             options["collation"] = collated

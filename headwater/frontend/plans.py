@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.algebra import plan
 from headwater.algebra.expressions import Call, Column, Expression
 from headwater.errors import NotSupported
-from headwater.frontend.expressions import class_name, read_expression
+from headwater.frontend.expressions import Unreadable, class_name, read_expression
 from headwater.schema import arrow_type
 
 if TYPE_CHECKING:
@@ -30,10 +30,6 @@ _JOINS |= {"LeftSemi": "semi", "LeftAnti": "anti", "ExistenceJoin": "existence",
 _SAME_ROWS = {"SubqueryAlias", "RebalancePartitions", "Repartition", "RepartitionByExpression", "ResolvedHint", "LocalLimit"}
 _CONSTANT = {"LocalRelation", "OneRowRelation", "Range"}
 _BY_ROW = {"BatchEvalPython", "ArrowEvalPython"}
-
-
-class Unreadable(Exception):
-    """The plan has a part that the algebra has no words for; Spark must answer the whole query."""
 
 
 @dataclass(frozen=True)
