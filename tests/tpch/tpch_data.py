@@ -74,6 +74,7 @@ class Held:
     """The rows of a table, held by the model."""
 
     rows: pa.Table
+    schema: str
 
     def arrow(self) -> pa.Table:
         return self.rows
@@ -88,7 +89,7 @@ class Model:
     epoch: int = 0
 
     def tables(self) -> Mapping[str, Held]:
-        return {name: Held(rows) for name, rows in self.contents.items()}
+        return {name: Held(rows, SCHEMAS[name]) for name, rows in self.contents.items()}
 
     def apply(self, refresh: Refresh) -> None:
         for name, rows in refresh.deletes.items():
