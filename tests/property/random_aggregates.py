@@ -28,8 +28,9 @@ class Aggregates(Expressions):
         return self.term(self.pick(present) if present else kinds[0], scope, 1)
 
     def _count(self, scope: Scope) -> Term:
-        value = self._any(scope, ORDERED).sql
-        return Term(self.pick(["count(*)", f"count({value})", f"count(DISTINCT {value})"]), "bigint", MOST_ROWS)
+        value, other = self._any(scope, ORDERED).sql, self._any(scope, ORDERED).sql
+        forms = ["count(*)", f"count({value})", f"count(DISTINCT {value})", f"count(DISTINCT {value}, {other})"]
+        return Term(self.pick(forms), "bigint", MOST_ROWS)
 
     def _numeric(self, scope: Scope) -> Term:
         value = self._any(scope, NUMBERS)
@@ -122,7 +123,9 @@ class Aggregates(Expressions):
                 Term(f"avg({number.sql})", "decimal" if number.kind == "decimal" else "double", number.bound, exact=False),
             ]
         )
-        orders = ["", f"ORDER BY {partial}", f"ORDER BY {total} {self._rows()}", f"ORDER BY {total}"]
+        distance = [term.sql for term in scope if term.kind == "int"]
+        orders = [f"ORDER BY {name} RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING" for name in distance[:1]]
+        orders += ["", f"ORDER BY {partial}", f"ORDER BY {total} {self._rows()}", f"ORDER BY {total}"]
         return replace(made, sql=f"{made.sql} OVER ({over}{self.pick(orders)})")
 
     def _direction(self) -> str:

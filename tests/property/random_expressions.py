@@ -1,4 +1,4 @@
-"""Random scalar expressions of a wanted kind over the columns of a scope, which never overflow and never raise.
+"""Random scalar expressions of a wanted kind over the columns of a scope; unless `failing`, they never overflow or raise.
 
 Every term knows a bound of its absolute value: integer arithmetic whose result may leave the type is not composed. `exact` is
 false for doubles that are no multiples of 1/8 any more: these may be compared, but their sum depends on the order of the rows.
@@ -141,6 +141,15 @@ FORMS: dict[str, tuple[Form, ...]] = {
     ),
     "struct": (Form("named_struct('x', {int}, 'y', {string})"),),
 }
+# what ANSI SQL answers with an error, for some values
+FAILING: dict[str, tuple[Form, ...]] = {
+    "int": (Form("CAST({string} AS INT)", 10), Form("{array}[{int}]", 100), Form("CAST({wide} AS INT)", 10)),
+    "bigint": (Form("({bigint} div {int})"), Form("CAST({wide} + {int} AS BIGINT)", 1000), Form("CAST({double} AS BIGINT)")),
+    "double": (Form("({int} / {int})", exact=False), Form("CAST({string} AS DOUBLE)", exact=False)),
+    "decimal": (Form("({decimal} / {int})"), Form("CAST({decimal} * 1e9BD AS DECIMAL(10,2))")),
+    "boolean": (Form("CAST({string} AS BOOLEAN)"),),
+    "date": (Form("CAST({string} AS DATE)"),),
+}
 _TESTS = (Form("({column} IS NULL)"), Form("({column} IS NOT NULL)"))
 _COMPARISONS = tuple(Form(f"({{column}} {operator} {{comparable}})") for operator in COMPARISONS)
 _LISTS = (
@@ -155,10 +164,11 @@ _OF_TRUTH = (Form("{column}"), Form("({column} IS TRUE)"), Form("({column} IS NO
 
 
 class Expressions:
-    """Draws terms and predicates."""
+    """Draws terms and predicates; with `failing`, some that raise an error for some rows."""
 
-    def __init__(self, draw: DrawFn) -> None:
+    def __init__(self, draw: DrawFn, *, failing: bool = False) -> None:
         self.draw = draw
+        self.failing = failing
 
     def pick(self, options: Sequence[T]) -> T:
         return self.draw(st.sampled_from(options))
@@ -188,7 +198,9 @@ class Expressions:
         if depth == 0 or self.chance(45):
             return self.leaf(kind, scope)
         choices = [*FORMS.get(kind, ()), *_CONDITIONAL, *(_COMPARED if kind in FLAT else ())]
-        if not self.chance(10):
+        if self.failing and kind in FAILING and self.chance(40):
+            choices = list(FAILING[kind])
+        elif not self.chance(10):
             present = {term.kind for term in scope} | {"same", "predicate"}
             choices = [form for form in choices if present.issuperset(_PLACES.findall(form.sql))]
         made = self.filled(self.pick(choices), kind, scope, depth - 1)

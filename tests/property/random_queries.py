@@ -39,8 +39,8 @@ class Query:
 class Queries(Aggregates):
     """Draws queries over relations, given by name with their columns."""
 
-    def __init__(self, draw: DrawFn, relations: Mapping[str, Scope], first_name: int = 0) -> None:
-        super().__init__(draw)
+    def __init__(self, draw: DrawFn, relations: Mapping[str, Scope], *, first_name: int = 0, failing: bool = False) -> None:
+        super().__init__(draw, failing=failing)
         self.relations = relations
         self.sources = 0
         self.names = first_name
@@ -50,7 +50,7 @@ class Queries(Aggregates):
         shapes: list[Callable[[int], Query]] = [self.selected, self.grouped, self.distinct, self.windowed]
         if depth > 0:
             shapes += [self.selected, self.grouped, self.set_operation, self.top, self.top_of_groups]
-            shapes += [self.with_common_table, self.unpivoted]
+            shapes += [self.with_common_table, self.unpivoted, self.pivoted]
         return self.pick(shapes)(depth)
 
     def fresh(self, prefix: str) -> str:
@@ -71,9 +71,19 @@ class Queries(Aggregates):
         if depth > 0 and self.sources < MOST_SOURCES and self.chance(30):
             inner = self.query(depth - 1)
             return f"({inner.sql}) {alias}", _qualified(alias, inner.columns)
+        if self.chance(4):
+            return self._values(alias)
         self.sources += 1
         name = self.pick(list(self.relations))
         return f"{name} {alias}", _qualified(alias, self.relations[name])
+
+    def _values(self, alias: str) -> tuple[str, Scope]:
+        kinds = ["int", "string"]
+        rows = [[self.constant(kind) for kind in kinds] for _ in range(self.draw(st.integers(1, 3)))]
+        listed = ", ".join(f"({', '.join(value.sql for value in row)})" for row in rows)
+        names = [self.fresh("c") for _ in kinds]
+        columns = [Term(name, kind, KINDS[kind].bound) for name, kind in zip(names, kinds, strict=True)]
+        return f"(VALUES {listed}) {alias}({', '.join(names)})", _qualified(alias, tuple(columns))
 
     def _joined(self, depth: int) -> tuple[str, Scope]:
         (left, a), (right, b) = self._single(depth), self._single(depth)
@@ -84,9 +94,11 @@ class Queries(Aggregates):
         if kind == "LATERAL":
             alias = self.fresh("r")
             condition = self.condition(a, b)
-            inner = [renamed(term, f"{alias}.{self.fresh('c')}") for term in b]
-            columns = ", ".join(f"{term.sql} AS {name.sql.split('.')[1]}" for term, name in zip(b, inner, strict=True))
-            return f"{left}, LATERAL (SELECT {columns} FROM {right} WHERE {condition}) {alias}", a + tuple(inner)
+            columns, inner = self._listed_columns(list(b) if self.chance(60) else [self.aggregate(b)])
+            return f"{left}, LATERAL (SELECT {columns} FROM {right} WHERE {condition}) {alias}", a + _qualified(alias, inner)
+        both = {x.sql.split(".")[-1] for x in a} & {y.sql.split(".")[-1] for y in b if y.kind != "map"}
+        if both and self.chance(10):
+            return f"{left} {kind} JOIN {right} USING ({self.pick(sorted(both))})", scope
         return f"{left} {kind} JOIN {right} ON {self.condition(a, b)}", scope
 
     def condition(self, a: Scope, b: Scope) -> str:
@@ -287,6 +299,17 @@ class Queries(Aggregates):
             return inner
         alias = self.fresh("r")
         return Query(f"SELECT {alias}.* FROM ({inner.sql}) {alias} WHERE {place[-1].sql} <= 2", inner.columns)
+
+    def pivoted(self, depth: int) -> Query:
+        inner = self.selected(depth - 1, ("string", "int", "int"))
+        key, by, value = inner.columns
+        names = [self.fresh("c") for _ in range(2)]
+        function = self.pick(["sum", "max", "count"])
+        kinds = {"sum": "bigint", "max": "int", "count": "bigint"}
+        made = tuple(Term(name, kinds[function], 10**5 * (1 + value.bound)) for name in names)
+        places = ", ".join(f"{place} AS {name}" for place, name in zip((1, 2), names, strict=True))
+        pivot = f"PIVOT ({function}({value.sql}) FOR {by.sql} IN ({places}))"
+        return Query(f"SELECT * FROM ({inner.sql}) {pivot}", (key, *made))
 
     def with_common_table(self, depth: int) -> Query:
         """A query that reads another, under a name, once or several times."""
