@@ -506,3 +506,27 @@ def test_deep_nesting(session: hw.Session) -> None:
     assert view.rows() == [(None, 220)]
     view.drop()
     session.drop_table("deep")
+
+
+def test_conditions_within_conditions(session: hw.Session) -> None:
+    """Catalyst's JSON doubles with each level, so Spark keeps these; and what is hidden within them is found all the same."""
+    from pyspark.sql import functions as F  # noqa: N812  (as everybody writes it)
+
+    chosen, text = F.col("x"), "x"
+    for i in range(40):
+        chosen = F.when(F.col("x") == i, i * i).otherwise(chosen)
+        text = f"CASE WHEN x = {i} THEN {i * i} ELSE {text} END"
+    views = {
+        "by_frame": session.create_view("by_frame", session.dataframe("sales").select(chosen.alias("c"))),
+        "by_text": session.create_view("by_text", f"SELECT {text} AS c FROM sales"),
+    }
+    with refused(session, hw.NonDeterministic, "Rand"):
+        session.create_view("mine", f"SELECT {text.replace('ELSE x END', 'ELSE rand() END')} AS c FROM sales")
+    with refused(session, hw.NotIncremental, "more than 10 deep"):
+        session.create_view("mine", f"SELECT {text} AS c FROM sales", refresh="incremental")
+    session.insert("sales", [(9, 9, 9)])
+    for view in views.values():
+        assert sorted(view.rows()) == [(1,), (1,), (4,), (81,)]
+        assert view.maintenance == "recomputed"
+        view.drop()
+    session.delete("sales", [(9, 9, 9)])

@@ -22,7 +22,8 @@ from headwater.algebra.plan import Filter, Project, Scan, Union, walk
 from headwater.delta import one_batch, without_columns
 from headwater.errors import HeadwaterError, InvalidQuery, NonDeterministic, NotSupported, UnknownName
 from headwater.evaluation.spark import SparkEvaluator
-from headwater.frontend.plans import PlanReader, Unreadable
+from headwater.frontend.expressions import Unreadable
+from headwater.frontend.plans import PlanReader
 from headwater.frontend.statements import parse_query
 
 if TYPE_CHECKING:
@@ -49,11 +50,15 @@ _CONFIGURATION = {
     "spark.sql.optimizer.runtimeFilter.semiJoinReduction.enabled": "false",
     "spark.sql.maxToStringFields": "100000",
 }
-_NOT_A_FUNCTION_OF_THE_TABLES = re.compile(
-    r'"class":"[\w.$]*\.(Rand|Randn|RandStr|Uniform|Uuid|Shuffle|MonotonicallyIncreasingID|SparkPartitionID|InputFileName'
-    r"|InputFileBlockStart|InputFileBlockLength|CurrentDate|CurrentTimestamp|Now|LocalTimestamp|CurrentTime|CurrentBatchTimestamp"
-    r'|CurDateExpressionBuilder|AesEncrypt|Sample)"'
+_NOT_FUNCTIONS_OF_THE_TABLES = (
+    *("Rand", "Randn", "RandStr", "Uniform", "Uuid", "Shuffle", "MonotonicallyIncreasingID", "SparkPartitionID"),
+    *("InputFileName", "InputFileBlockStart", "InputFileBlockLength", "CurrentDate", "CurrentTimestamp", "Now"),
+    *("LocalTimestamp", "CurrentTime", "CurrentBatchTimestamp", "CurDateExpressionBuilder", "AesEncrypt", "Sample"),
 )
+_CLASSES = re.compile(rf'"class":"[\w.$]*\.({"|".join(_NOT_FUNCTIONS_OF_THE_TABLES)})"')
+# Catalyst's JSON repeats what is within a CASE: each level doubles it, and some dozens of levels take all memory.
+_DEEPEST = 10
+_CASES = re.compile(r"\bCASE WHEN\b|\bEND\b(?!#)")
 _UNKNOWN = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "UNRESOLVED_FIELD", "UNRESOLVED_MAP_KEY")
 _LATER = ("UNION_NOT_SUPPORTED_IN_RECURSIVE_CTE",)
 
@@ -92,8 +97,8 @@ class Analyser:
 
     def mentioned(self, text: str, names: Iterable[str]) -> list[str]:
         """Those of the names that the query may refer to as relations."""
-        parsed = self._spark._jsparkSession.sessionState().sqlParser().parsePlan(text).toJSON().lower()
-        return [name for name in names if json.dumps(f"[{name.lower()}]", ensure_ascii=False) in parsed]
+        parsed = self._spark._jsparkSession.sessionState().sqlParser().parsePlan(text).toString().lower()
+        return [name for name in names if f"[{name.lower()}]" in parsed]
 
     def frame(self, frame: DataFrame) -> Query:
         """Analyses a DataFrame that was built on stand-ins."""
@@ -168,8 +173,9 @@ class Analyser:
         reader = PlanReader(sources, self._constant, subplans)
         reads = frozenset(_leaves(execution.analyzed())[0].values())
         schema = frame.schema
-        described = optimised.toJSON()
         try:
+            _require_shallow(optimised)
+            described = optimised.toJSON()
             root = reader.read(json.loads(described), Handle(optimised)).node
             _require_bytewise(described, root)
         except Unreadable as reason:
@@ -194,15 +200,53 @@ def translated(error: PySparkException) -> HeadwaterError:
 
 
 def _require_deterministic(analysed: Any) -> None:  # noqa: ANN401  (a JVM object)
-    described = analysed.toJSON()
-    found = _NOT_A_FUNCTION_OF_THE_TABLES.search(described)
+    if _is_deep(analysed):
+        found, marked = _fickle(analysed)
+    else:
+        described = analysed.toJSON()
+        match = _CLASSES.search(described)
+        found, marked = match[1] if match else None, '"udfDeterministic":false' in described
     if found:
         raise NonDeterministic(
-            f"{found[1]} gives another answer each time, so no view over it can be kept exact; "
+            f"{found} gives another answer each time, so no view over it can be kept exact; "
             "put its value into a column of a table"
         )
-    if '"udfDeterministic":false' in described:
+    if marked:
         raise NonDeterministic("the query calls a function that is marked non-deterministic; no view over it can be kept exact")
+
+
+def _is_deep(logical: Any) -> bool:  # noqa: ANN401  (a JVM object)
+    """Whether the plan has conditions within each other so deep that it has no readable JSON."""
+    depth = deepest = 0
+    for word in _CASES.findall(logical.treeString(True, False, 1_000_000, False, False)):  # noqa: FBT003  (py4j)
+        depth = max(depth - 1, 0) if word == "END" else depth + 1
+        deepest = max(deepest, depth)
+    return deepest > _DEEPEST
+
+
+def _fickle(logical: Any) -> tuple[str | None, bool]:  # noqa: ANN401  (a JVM object)
+    """What in the plan is not a function of the tables, and whether any function is marked so: step by step, for deep plans."""
+    inner = logical.subqueriesAll()
+    plans = [logical] + [inner.apply(i) for i in range(inner.size())]
+    expressions = []
+    marked = False
+    for node in plans:
+        plans += _items(node.children())
+        expressions += _items(node.expressions())
+    for expression in expressions:
+        marked = marked or not expression.deterministic()
+        expressions += _items(expression.children())
+    names = (node.nodeName() for node in (*plans, *expressions))
+    return next((name for name in names if name in _NOT_FUNCTIONS_OF_THE_TABLES), None), marked
+
+
+def _items(sequence: Any) -> list[Any]:  # noqa: ANN401  (JVM objects)
+    return [sequence.apply(i) for i in range(sequence.size())]
+
+
+def _require_shallow(optimised: Any) -> None:  # noqa: ANN401  (a JVM object)
+    if _is_deep(optimised):
+        raise Unreadable(f"conditions (CASE) within each other, more than {_DEEPEST} deep")
 
 
 def _require_bytewise(described: str, root: Node) -> None:
