@@ -1,0 +1,23 @@
+"""Loops that NumPy has no words for, compiled to machine code at their first call and kept on disk for the next process.
+
+A compiled function takes and gives NumPy arrays and plain numbers, knows nothing of Arrow, and lets other threads run meanwhile.
+Integers wrap around, as they do in C; a mixture of signed and unsigned ones becomes a float, so casts are written out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from numba import njit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """The function as machine code."""
+    made: Function = njit(cache=True, nogil=True)(function)
+    return made
