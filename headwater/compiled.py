@@ -1,12 +1,12 @@
 """Loops that NumPy has no words for, compiled to machine code at their first call and kept on disk for the next process.
 
-A compiled function takes and gives NumPy arrays and plain numbers, knows nothing of Arrow, and lets other threads run meanwhile.
+A compiled function takes and gives NumPy arrays and plain numbers, knows nothing of Arrow, and lets other threads run.
 Integers wrap around, as they do in C; a mixture of signed and unsigned ones becomes a float, so casts are written out.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from numba import njit
 
@@ -19,5 +19,4 @@ if TYPE_CHECKING:
 
 def compiled(function: Function) -> Function:
     """The function as machine code."""
-    made: Function = njit(cache=True, nogil=True)(function)
-    return made
+    return cast("Function", njit(cache=True, nogil=True)(function))
