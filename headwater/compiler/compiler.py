@@ -54,6 +54,12 @@ class Compiler:
         self._sources = sources
         return self.compile(node)
 
+    def fork(self) -> Compiler:
+        """A compiler that knows the same steps; what it learns and forgets, this one does not."""
+        made = Compiler(self._engines)
+        made._steps, made._arranged = dict(self._steps), dict(self._arranged)
+        return made
+
     def compile(self, node: plan.Node) -> Step:
         """The step that gives the node's rows."""
         known = self._steps.get(node)
@@ -245,10 +251,11 @@ class Compiler:
 
     def _in_duckdb(self, statement: str, types: plan.Types, otherwise: Evaluate) -> Evaluate:
         """A statement over given rows; should DuckDB raise, the other evaluation decides."""
+        connection = self._engines.duckdb
 
         def evaluate(inputs: list[pa.RecordBatch]) -> pa.RecordBatch:
             try:
-                found = run_sql(self._engines.duckdb, statement, Delta.inserting(inputs[0]))
+                found = run_sql(connection, statement, Delta.inserting(inputs[0]))
             except duckdb.Error:
                 return otherwise(inputs)
             return typed(found.columns, types, found.num_rows)

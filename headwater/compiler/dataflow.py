@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from headwater.algebra.plan import Types
+    from headwater.delta import Delta
     from headwater.operators.operator import Operator
 
 
@@ -23,6 +25,11 @@ class Step:
     @property
     def types(self) -> Types:
         return self.operator.types
+
+    @cached_property
+    def nothing(self) -> Delta:
+        """What it gives where nothing changes."""
+        return self.operator.nothing()
 
 
 def in_order(roots: Iterable[Step]) -> list[Step]:
