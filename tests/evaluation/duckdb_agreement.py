@@ -1,7 +1,8 @@
-"""Puts Spark expressions through both engines, row by row.
+"""Puts Spark expressions through the engines, row by row.
 
-Both get every expression wrapped so that a row for which it raises is NULL instead of a struct, Spark as it was written and
-DuckDB as the translation of what Spark's optimiser made of it. Then DuckDB gets the rows that do not raise once more, together.
+Spark and DuckDB get every expression wrapped so that a row for which it raises is NULL instead of a struct, Spark as it was
+written and DuckDB as the translation of what Spark's optimiser made of it; kernels get one row at a time. Then DuckDB and
+kernels get the rows that do not raise once more, together.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import pyarrow as pa
 
 from headwater.algebra.expressions import Call, Column, walk
 from headwater.algebra.origin import Handle
+from headwater.delta import one_batch
 from headwater.evaluation.duckdb_sql import Typed, Untranslatable, entering, translate
+from headwater.evaluation.kernels import Kernel, Unusual, compile_kernel
 from headwater.frontend.expressions import read_expression
 from headwater.schema import arrow_of
 
@@ -96,6 +99,33 @@ class Outcome:
         together = made.sql(f"SELECT {sql} FROM good_rows").to_arrow_table().column(0)
         assert exact(together) == [value for value in caught if value != RAISES]
         return together.type, caught
+
+    @cached_property
+    def kernel(self) -> Kernel | None:
+        try:
+            return compile_kernel(self.expression)
+        except Untranslatable:
+            return None
+
+    def computed(self) -> list[Any]:
+        """The kernel's values, row by row; the rows that are not refused one by one must not be so together either."""
+        assert self.kernel is not None
+        batch = one_batch(self.rows)
+        found = [_computed(self.kernel, batch.slice(row, 1)) for row in range(batch.num_rows)]
+        good = pa.array([value != RAISES for value in found])
+        if any(good.to_pylist()):
+            together = self.kernel.array(batch.filter(good))
+            together.validate(full=True)
+            assert together.type == self.kernel.type
+            assert exact(together) == [value for value in found if value != RAISES]
+        return found
+
+
+def _computed(kernel: Kernel, row: pa.RecordBatch) -> Any:
+    try:
+        return exact(kernel.array(row))[0]
+    except (Unusual, pa.ArrowException):
+        return RAISES
 
 
 @dataclass
@@ -267,8 +297,21 @@ def differences(outcome: Outcome, made: duckdb.DuckDBPyConnection) -> list[str]:
     assert same_type(kind, outcome.translated.type)
     assert same_type(outcome.translated.type, outcome.spark_type)
     assert any(value != RAISES for value in found)
+    return _differing(outcome, found, "DuckDB")
+
+
+def kernel_differences(outcome: Outcome) -> list[str]:
+    """What is wrong with a kernel: every row for which it gives a value that is not Spark's."""
+    assert outcome.kernel is not None
+    assert same_type(outcome.kernel.type, outcome.spark_type)
+    found = outcome.computed()
+    assert any(value != RAISES for value in found)
+    return _differing(outcome, found, "kernel")
+
+
+def _differing(outcome: Outcome, found: list[Any], engine: str) -> list[str]:
     return [
-        f"{[exact(column)[0] for column in outcome.rows.slice(row, 1).columns]}: Spark {theirs!r}, DuckDB {ours!r}"
+        f"{[exact(column)[0] for column in outcome.rows.slice(row, 1).columns]}: Spark {theirs!r}, {engine} {ours!r}"
         for row, (theirs, ours) in enumerate(zip(outcome.spark, found, strict=True))
         if ours not in (RAISES, theirs)
     ]

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from duckdb_agreement import Agreement, Case, cases, differences
-from duckdb_edges import TABLES, ZONED, ZONES
-from duckdb_random import random_tables
+from duckdb_agreement import Case, cases, differences
+from duckdb_edges import ZONED, ZONES
 
 from headwater.evaluation.duckdb_sql import connection, functions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import duckdb
-    from pyspark.sql import SparkSession
+    from duckdb_agreement import Agreement
 
     Connections = dict[str, duckdb.DuckDBPyConnection]
 
@@ -25,24 +22,6 @@ _TRANSLATED = [(case, zone) for case, zone in _CASES if not case.untranslatable]
 
 def _names(found: list[tuple[Case, str]]) -> list[str]:
     return [f"{case.family}-{case.table}-{zone}-{case.text}" for case, zone in found]
-
-
-@pytest.fixture(scope="module")
-def session(spark: SparkSession) -> Iterator[SparkSession]:
-    # Common parts would be evaluated outside of what catches their errors.
-    spark.conf.set("spark.sql.subexpressionElimination.enabled", "false")
-    yield spark
-    spark.conf.unset("spark.sql.subexpressionElimination.enabled")
-
-
-@pytest.fixture(scope="module")
-def edges(session: SparkSession) -> Agreement:
-    return Agreement(session, TABLES)
-
-
-@pytest.fixture(scope="module")
-def randoms(session: SparkSession) -> Agreement:
-    return Agreement(session, TABLES | random_tables(seed=20240229, count=500))
 
 
 @pytest.fixture(scope="module")
