@@ -7,11 +7,17 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+
+
+# The first call of a compiled loop compiles it.
+settings.register_profile("headwater", deadline=None)
+settings.load_profile("headwater")
 
 
 @pytest.fixture(scope="session")

@@ -3,10 +3,10 @@
 An arrangement is a *value*: `insert` gives a new one and leaves the old one as it was. So an epoch is computed beside the state
 it starts from, to commit it is to assign a reference, to abort it is to forget, and a reader keeps the epoch it began with.
 
-That is affordable because a value is a few immutable *runs* (`runs`), which old and new share. A delta becomes a new small run;
-when the run before it is not much larger, the two are merged. Sizes therefore fall geometrically: there are at most
-``log n`` runs to look into, and a row is copied ``log n`` times in its life. A lookup hashes the probe's keys, searches
-them in every run by bisection, all at once, and compares the rows found with the keys asked for, because hashes collide.
+That is affordable because a value is a few immutable *runs* (`runs`), which old and new share. A delta becomes a new small run.
+When the last four are of about one size, they become one: sizes fall geometrically, there are at most three runs of a kind to
+look into, and a row is copied ``log₄ n`` times in its life. Large ones are merged in the background (`compaction`). A lookup
+hashes the probe's keys, finds them in every run, all at once, and compares the keys, because hashes collide.
 
 The trap: a row and its retraction may live in different runs until these are merged. What `lookup` returns is right as a *sum*:
 whoever multiplies weights (a join) may take it as it is, whoever asks "is there a row?" must say ``.consolidated()`` first.
@@ -22,15 +22,24 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.delta import Delta
-from headwater.state import consolidation, equality, hashing, runs
+from headwater.state import blocks, columns, compaction, consolidation, equality, hashing, loops, runs
+from headwater.state.blocks import format_of, packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-# A run at least this many times as large as all that came after it is left alone.
-_RATIO = 2
+    from headwater.state.blocks import Block, Format
+    from headwater.state.compaction import Merging
+    from headwater.state.runs import Run
+
+    Indices = NDArray[np.int64]
+
+# So many runs of about one size are merged.
+_FAN = 4
+# A probe of more keys than this goes through the runs in the order of the hashes.
+_MANY = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,13 +72,22 @@ class Matches:
 class Arrangement:
     """Rows with weights, indexed by the columns `key`; with a `width` the weights are vectors of so many integers."""
 
-    __slots__ = ("_runs", "key", "schema", "width")
+    __slots__ = ("_format", "_merging", "_runs", "key", "schema", "width")
 
-    def __init__(self, schema: pa.Schema, key: tuple[int, ...], width: int | None, pieces: tuple[runs.Run, ...]) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        key: tuple[int, ...],
+        width: int | None,
+        pieces: tuple[Run, ...],
+        merging: Merging | None = None,
+    ) -> None:
         self.schema = schema
         self.key = key
         self.width = width
+        self._format = format_of(tuple(schema.types))
         self._runs = pieces
+        self._merging = merging
 
     @staticmethod
     def empty(schema: pa.Schema, key: Sequence[int], width: int | None = None) -> Arrangement:
@@ -79,55 +97,70 @@ class Arrangement:
         """The arrangement with the delta added; this one stays as it is."""
         if len(delta) == 0:
             return self
-        pieces = list(self._runs)
-        newest = [runs.build(self._fitting(delta), self.key)]
-        total = len(newest[0])
-        while pieces and len(pieces[-1]) < _RATIO * total:
-            newest.append(pieces.pop())
-            total += len(newest[-1])
-        merged = runs.merge(newest[::-1])
-        if len(merged):
-            pieces.append(merged)
-        return Arrangement(self.schema, self.key, self.width, tuple(pieces))
+        self._require_fitting(delta)
+        pieces, merging = self._runs, self._merging
+        if merging is not None and (merging.done or not merging.concerns(pieces)):
+            pieces, merging = merging.applied(pieces), None
+        newest = runs.build(self._format, delta.rows, delta.weights, self.key)
+        if len(newest):
+            pieces = (*pieces, newest)
+        busy = 0 if merging is None else merging.end(pieces)
+        while due := _due(pieces[busy:]):
+            if merging is None and sum(map(len, pieces[-due:])) > compaction.LARGE:
+                merging = compaction.begin(self._format, pieces[-due:])
+                break
+            merged = runs.merge(self._format, pieces[-due:])
+            pieces = (*pieces[:-due], merged) if len(merged) else pieces[:-due]
+        return Arrangement(self.schema, self.key, self.width, pieces, merging)
 
     def lookup(self, probe: pa.RecordBatch, columns: Sequence[int]) -> Matches:
         """All rows whose key equals the given columns of a row of the probe; not consolidated across runs."""
         if len(columns) != len(self.key):
             raise ValueError(f"A key of {len(self.key)} columns was looked up by {len(columns)}.")
         if probe.num_rows == 0 or not self._runs:
-            return Matches(np.empty(0, np.int64), *self._nothing())
+            return self._no_matches()
         if not self.key:
             return self._every_row(probe.num_rows)
-        hashes = hashing.hash_rows(probe, columns)
-        order = np.argsort(hashes)
-        hashes = hashes[order]
-        found = [(run, *run.locate(hashes)) for run in self._runs]
-        found = [(run, asked, at) for run, asked, at in found if len(at)]
+        made, keys = packed(probe, columns)
+        hashes = hashing.hash_block(made, keys, made.every)
+        order = None
+        if len(hashes) > _MANY:
+            order = np.argsort(hashes)
+            hashes, keys = hashes.take(order), keys.take(order)
+        spec, asking = self._format.spec(self.key), made.spec(made.every)
+        found = []
+        for run in self._runs:
+            asked, at = loops.locate(run.hashes, run.block.words, spec, hashes, keys.words, asking)
+            if len(at) and keys.others:
+                same = self._same_others(run, at, made, keys, asked)
+                asked, at = asked[same], at[same]
+            if len(at):
+                found.append((run, asked, at))
         if not found:
-            return Matches(np.empty(0, np.int64), *self._nothing())
-        asked = order[np.concatenate([asked for _, asked, _ in found])]
-        rows = runs.conform(runs.concat([runs.take(run.rows, at) for run, _, at in found]), self.schema)
-        weights = np.concatenate([run.weights[at] for run, _, at in found])
-        keys = runs.take(probe.select(list(columns)), asked)
-        same = equality.equal_rows(keys, range(len(columns)), rows, self.key)
-        if not same.all():
-            asked, rows, weights = asked[same], runs.take(rows, np.flatnonzero(same)), weights[same]
-        return Matches(asked, rows, weights, settled=len(found) == 1)
+            return self._no_matches()
+        asked = _joined([asked for _, asked, _ in found])
+        rows = self._format.unpack(blocks.concat([run.block.take(at) for run, _, at in found]))
+        weights = _joined([run.weights.take(at, axis=0) for run, _, at in found])
+        return Matches(asked if order is None else order[asked], self._named(rows), weights, settled=len(found) == 1)
 
     def contents(self) -> Delta:
         """All rows, consolidated."""
-        pieces = self._runs
-        if not pieces:
-            return Delta(*self._nothing())
-        merged = runs.merge(pieces)
-        if len(pieces) > 1:
+        if len(self._runs) > 1:
+            merged = runs.merge(self._format, self._runs)
             # The same value in a better shape: the next one who asks, or inserts, need not merge again.
             self._runs = (merged,) if len(merged) else ()
-        return Delta(runs.conform(merged.rows, self.schema), merged.weights)
+        if not self._runs:
+            return Delta(*self._nothing())
+        return Delta(self._named(self._format.unpack(self._runs[0].block)), self._runs[0].weights)
 
     def __len__(self) -> int:
         """Stored rows: an upper bound of the rows of `contents`, for these may still be merged."""
         return sum(map(len, self._runs))
+
+    @property
+    def total(self) -> int:
+        """The sum of all weights: how many rows there are, each counted as often as it is there."""
+        return sum(int(run.weights.sum()) for run in self._runs)
 
     @property
     def nbytes(self) -> int:
@@ -137,11 +170,29 @@ class Arrangement:
         shape = (0,) if self.width is None else (0, self.width)
         return pa.RecordBatch.from_pylist([], self.schema), np.empty(shape, np.int64)
 
-    def _fitting(self, delta: Delta) -> Delta:
+    def _no_matches(self) -> Matches:
+        return Matches(np.empty(0, np.int64), *self._nothing())
+
+    def _named(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows if rows.schema.names == self.schema.names else rows.rename_columns(self.schema.names)
+
+    def _require_fitting(self, delta: Delta) -> None:
         expected = (len(delta),) if self.width is None else (len(delta), self.width)
         if delta.weights.shape != expected:
             raise ValueError(f"Weights of the shape {delta.weights.shape} came where {expected} was due.")
-        return Delta(runs.conform(delta.rows, self.schema), delta.weights)
+        if delta.schema.equals(self.schema):
+            return
+        given, due = delta.schema.types, self.schema.types
+        if len(given) != len(due) or not all(map(columns.alike, given, due)):
+            raise TypeError(f"Rows of the types {given} came where {due} were due.")
+
+    def _same_others(self, run: Run, at: Indices, made: Format, keys: Block, asked: Indices) -> NDArray[np.bool_]:
+        """Of the pairs found, those whose strings and nested values are the same, too."""
+        mine, theirs = self._format.others(self.key), made.others(made.every)
+        stored = columns.batch([columns.take(run.block.others[i], pa.array(at)) for i in mine])
+        wanted = columns.batch([columns.take(keys.others[i], pa.array(asked)) for i in theirs])
+        every = range(len(mine))
+        return equality.equal_rows(stored, every, wanted, every)
 
     def _every_row(self, count: int) -> Matches:
         everything = self.contents()
@@ -149,4 +200,17 @@ class Arrangement:
             return Matches(np.zeros(len(everything), np.int64), everything.rows, everything.weights, settled=True)
         every = np.tile(np.arange(len(everything)), count)
         asked = np.repeat(np.arange(count), len(everything))
-        return Matches(asked, runs.take(everything.rows, every), everything.weights[every], settled=True)
+        repeated = everything.take(every)
+        return Matches(asked, repeated.rows, repeated.weights, settled=True)
+
+
+def _due(pieces: tuple[Run, ...]) -> int:
+    """How many of the last runs should be one: four, if the oldest of them is no larger than the others together."""
+    if len(pieces) < _FAN:
+        return 0
+    oldest, *later = pieces[-_FAN:]
+    return _FAN if len(oldest) <= sum(map(len, later)) else 0
+
+
+def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

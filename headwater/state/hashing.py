@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headwater.state import layout
+from headwater.state import layout, loops
+from headwater.state.blocks import Block, Format, packed
+from headwater.state.parallel import in_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,100 +30,67 @@ if TYPE_CHECKING:
 
     Hashes = NDArray[np.uint64]
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_LENGTH = np.uint64(0xD6E8FEB86659FD93)
-_NULL = np.uint64(0x2545F4914F6CDD1D)
 _SEED = np.uint64(0x853C49E6748FEA9B)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31 = np.uint64(27), np.uint64(30), np.uint64(31)
-# Of the last word of a string only the low 0 to 8 bytes count.
-_MASKS = np.array([(1 << (8 * n)) - 1 for n in range(9)], np.uint64)
-
-# Temporaries of this many rows or bytes stay within the processor's cache.
-_BLOCK_ROWS = 1 << 14
-_BLOCK_BYTES = 1 << 20
 
 
 def hash_rows(rows: pa.RecordBatch, columns: Sequence[int]) -> Hashes:
     """The hash of every row over the given columns, in that order; without columns all rows have the same."""
-    count = rows.num_rows
-    if count > _BLOCK_ROWS and columns:
-        starts = range(0, count, _BLOCK_ROWS)
-        return np.concatenate([hash_rows(rows.slice(start, _BLOCK_ROWS), columns) for start in starts])
-    return _combine([_hash_array(rows.column(i)) for i in columns], count)
+    hashes = np.empty(rows.num_rows, np.uint64)
+
+    def hash_piece(start: int, stop: int) -> None:
+        made, block = packed(rows.slice(start, stop - start), columns)
+        hashes[start:stop] = hash_block(made, block, made.every)
+
+    in_pieces(rows.num_rows, hash_piece)
+    return hashes
 
 
-def _combine(parts: list[Hashes], count: int) -> Hashes:
-    total = np.full(count, _SEED)
-    for part in parts:
-        total += part
-        _mix(total)
+def hash_block(made: Format, block: Block, columns: Sequence[int]) -> Hashes:
+    """The same for rows in a block."""
+    total = np.full(len(block), _SEED)
+    fixed: list[int] = []
+    for column in [*columns, None]:
+        if column is not None and made.places[column].kind is not None:
+            fixed.append(column)
+            continue
+        if fixed:
+            loops.hash_words(block.words, made.spec(tuple(fixed)), total)
+            fixed = []
+        if column is not None:
+            loops.combine(total, _hash_array(block.others[made.places[column].at]))
     return total
 
 
 def _hash_array(array: pa.Array) -> Hashes:
-    """A word per value, not yet mixed for the fixed-width types: `_combine` and `_fold` mix."""
-    kind = array.type.id
-    if kind == layout.NULL:
-        return np.full(len(array), _NULL)
+    """A word per value, not yet mixed for the fixed-width types: whoever combines them mixes."""
+    if array.type.id == layout.NULL:
+        return np.full(len(array), loops.NULL)
     valid = layout.validity(array)
-    hashes = _hash_values(layout.plain(array), kind)
-    return hashes if valid is None else np.where(valid, hashes, _NULL)
+    hashes = _hash_values(layout.plain(array))
+    return hashes if valid is None else np.where(valid, hashes, loops.NULL)
 
 
-def _hash_values(array: pa.Array, kind: int) -> Hashes:
+def _hash_values(array: pa.Array) -> Hashes:
+    kind = array.type.id
     if kind in layout.FIXED:
         low, *high = layout.words(array)
-        return _mix(low + _GOLDEN) + high[0] if high else low
-    kind = array.type.id
+        if not high:
+            return low
+        mixed = np.zeros(len(array), np.uint64)
+        loops.combine(mixed, low + loops.GOLDEN)
+        return mixed + high[0]
+    hashes = np.empty(len(array), np.uint64)
     if kind in layout.BYTES:
-        return _hash_bytes(array)
+        loops.hash_bytes(layout.data(array), layout.offsets(array), hashes)
+        return hashes
     if kind in layout.LISTS:
         offsets = layout.offsets(array)
-        child = _hash_array(array.values.slice(offsets[0], offsets[-1] - offsets[0]))
-        lengths = np.diff(offsets)
-        return _fold(child, layout.positions(lengths, offsets[:-1])[0], lengths, lengths)
+        children = _hash_array(array.values.slice(offsets[0], offsets[-1] - offsets[0]))
+        loops.fold(np.ascontiguousarray(children), np.diff(offsets), hashes)
+        return hashes
     if kind == layout.STRUCT:
-        return _combine([_hash_array(field) for field in layout.fields(array)], len(array))
+        hashes.fill(_SEED)
+        for field in layout.fields(array):
+            loops.combine(hashes, np.ascontiguousarray(_hash_array(field)))
+        return hashes
     raise layout.unsupported(array.type)
-
-
-def _hash_bytes(array: pa.Array) -> Hashes:
-    offsets = layout.offsets(array)
-    first, size = int(offsets[0]), int(offsets[-1] - offsets[0])
-    if size > _BLOCK_BYTES and len(array) > 1:
-        half = len(array) // 2
-        return np.concatenate([_hash_bytes(array.slice(0, half)), _hash_bytes(array.slice(half))])
-    # Eight spare bytes, for the last word may reach beyond the data.
-    data = np.zeros(size + 8, np.uint8)
-    if size:
-        data[:size] = np.frombuffer(array.buffers()[2], np.uint8, size, first)
-    every_word = np.ndarray(size + 1, np.dtype("<u8"), data, strides=(1,))
-    starts = offsets[:-1] - first
-    lengths = np.diff(offsets)
-    counts = (lengths + 7) >> 3
-    within, _ = layout.positions(counts, starts)
-    words = every_word[(within << 3) + np.repeat(starts, counts)]
-    last = np.cumsum(counts) - 1
-    full = counts > 0
-    words[last[full]] &= _MASKS[(lengths - ((counts - 1) << 3))[full]]
-    return _fold(words, within, counts, lengths)
-
-
-def _fold(elements: Hashes, within: NDArray[np.int64], counts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Hashes:
-    """One hash per row from its `counts` consecutive elements."""
-    mixed = _mix(elements ^ ((within.view(np.uint64) + np.uint64(1)) * _GOLDEN))
-    sums = np.zeros(len(mixed) + 1, np.uint64)
-    np.cumsum(mixed, out=sums[1:])
-    ends = np.cumsum(counts)
-    return _mix(sums[ends] - sums[ends - counts] + lengths.view(np.uint64) * _LENGTH)
-
-
-def _mix(words: Hashes) -> Hashes:
-    """In place."""
-    words ^= words >> _S30
-    words *= _FIRST
-    words ^= words >> _S27
-    words *= _SECOND
-    words ^= words >> _S31
-    return words

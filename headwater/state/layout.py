@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Words = NDArray[np.uint64]
+    Lines = NDArray[np.int64]
 
 _INTEGERS: dict[int, type[np.generic]] = {
     lib.Type_INT8: np.int8,
@@ -53,6 +54,77 @@ BYTES = frozenset({lib.Type_STRING, lib.Type_BINARY, lib.Type_LARGE_STRING, lib.
 LISTS = frozenset({lib.Type_LIST, lib.Type_LARGE_LIST, lib.Type_MAP})
 STRUCT = lib.Type_STRUCT
 NULL = lib.Type_NA
+
+
+class Kind:
+    """Columns of a fixed width, written as 64-bit words of the lines of a block (seen as signed), and read from there."""
+
+    words = 1
+    floating = False
+
+    def __init__(self, dtype: type[np.generic]) -> None:
+        self._dtype = dtype
+
+    def write(self, array: pa.Array, lines: Lines, at: int) -> None:
+        lines[:, at] = _values(array, self._dtype, 1)
+
+    def read(self, lines: Lines, at: int, kind: pa.DataType, missing: NDArray[np.bool_] | None) -> pa.Array:
+        return _column(kind, lines[:, at].astype(self._dtype), missing)
+
+
+class _Floating(Kind):
+    floating = True
+
+    def write(self, array: pa.Array, lines: Lines, at: int) -> None:
+        # Widening a signalling NaN warns.
+        with np.errstate(invalid="ignore"):
+            values = _values(array, self._dtype, 1).astype(np.float64, copy=False)
+        lines[:, at] = values.view(np.int64)
+        strange = np.isnan(values)
+        if strange.any():
+            lines[strange, at] = _NAN
+
+    def read(self, lines: Lines, at: int, kind: pa.DataType, missing: NDArray[np.bool_] | None) -> pa.Array:
+        values = np.ascontiguousarray(lines[:, at]).view(np.float64)
+        return _column(kind, values.astype(self._dtype, copy=False), missing)
+
+
+class _TwoWords(Kind):
+    words = 2
+
+    def write(self, array: pa.Array, lines: Lines, at: int) -> None:
+        lines[:, at : at + 2] = _values(array, np.int64, 2).reshape(-1, 2)
+
+    def read(self, lines: Lines, at: int, kind: pa.DataType, missing: NDArray[np.bool_] | None) -> pa.Array:
+        return _column(kind, np.ascontiguousarray(lines[:, at : at + 2]), missing)
+
+
+class _Boolean(Kind):
+    def write(self, array: pa.Array, lines: Lines, at: int) -> None:
+        known = array.fill_null(False) if array.null_count else array  # noqa: FBT003
+        lines[:, at] = known.to_numpy(zero_copy_only=False)
+
+    def read(self, lines: Lines, at: int, kind: pa.DataType, missing: NDArray[np.bool_] | None) -> pa.Array:
+        return pa.array(lines[:, at] != 0, kind, mask=missing)
+
+
+_NAN = np.array(np.nan).view(np.int64)
+_KINDS: dict[int, Kind] = {
+    **{number: Kind(dtype) for number, dtype in _INTEGERS.items()},
+    **{number: _Floating(dtype) for number, dtype in _FLOATS.items()},
+    **dict.fromkeys(_TWO_WORDS, _TwoWords(np.int64)),
+    lib.Type_BOOL: _Boolean(np.bool_),
+}
+
+
+def kind_of(given: pa.DataType) -> Kind | None:
+    """How values of the type become words; None if they are of no fixed width."""
+    return _KINDS.get(given.id)
+
+
+def _column(kind: pa.DataType, values: NDArray[Any], missing: NDArray[np.bool_] | None) -> pa.Array:
+    valid = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -105,6 +177,12 @@ def offsets(array: pa.Array) -> NDArray[np.int64]:
     dtype = np.dtype(_OFFSETS[array.type.id])
     start = array.offset * dtype.itemsize
     return np.frombuffer(array.buffers()[1], dtype, len(array) + 1, start).astype(np.int64, copy=False)
+
+
+def data(array: pa.Array) -> NDArray[np.uint8]:
+    """The bytes that the offsets of a string or binary column count."""
+    buffer = array.buffers()[2]
+    return np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
 
 
 def fields(array: pa.Array) -> list[pa.Array]:

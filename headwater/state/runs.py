@@ -1,10 +1,7 @@
 """Runs: the immutable pieces of an arrangement.
 
 A run is consolidated, and sorted by the hash of its key; rows of one key hash are sorted by the hash of their other columns, so
-that equal rows are neighbours and merging runs is sorting what is almost sorted.
-
-Arrow's usual strings and lists count their bytes and elements in 32 bits. Where rows put together would be more than that, the
-result has Arrow's large types instead, and `conform` brings small extracts of it back.
+that equal rows are neighbours, and to merge runs is to walk along them.
 """
 
 from __future__ import annotations
@@ -13,16 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
-from headwater.state import consolidation, hashing, layout
+from headwater.state import blocks, consolidation, hashing, loops
+from headwater.state.parallel import PIECE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
-    from headwater.delta import Delta
+    from headwater.state.blocks import Block, Format
 
     Indices = NDArray[np.int64]
     Hashes = NDArray[np.uint64]
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 class Run:
     """Consolidated rows, sorted by ``hashes`` (of the key) and then by ``ties`` (of the columns which are not the key)."""
 
-    rows: pa.RecordBatch
+    block: Block
     weights: NDArray[np.int64]
     hashes: Hashes
     ties: Hashes
@@ -43,125 +41,96 @@ class Run:
     @property
     def nbytes(self) -> int:
         hashes = self.hashes.nbytes if self.ties is self.hashes else self.hashes.nbytes + self.ties.nbytes
-        return int(self.rows.nbytes + self.weights.nbytes + hashes)
-
-    def locate(self, hashes: Hashes) -> tuple[Indices, Indices]:
-        """All pairs (i, row) such that the key of that row has the hash number i; quickest if the hashes ascend."""
-        low = np.searchsorted(self.hashes, hashes)
-        found = np.flatnonzero(self.hashes[np.minimum(low, len(self) - 1)] == hashes)
-        low = low[found]
-        lengths = np.searchsorted(self.hashes, hashes[found], "right") - low
-        if len(found) == int(lengths.sum()):
-            return found, low
-        return np.repeat(found, lengths), layout.positions(lengths, low)[1]
+        return int(self.block.nbytes + self.weights.nbytes + hashes)
 
 
-def build(delta: Delta, key: Sequence[int]) -> Run:
-    """A run of the delta's rows."""
-    others = [i for i in range(delta.rows.num_columns) if i not in key]
-    hashes = hashing.hash_rows(delta.rows, key or others)
-    ties = hashing.hash_rows(delta.rows, others) if key and others else hashes
-    return _consolidated(delta.rows, delta.weights, hashes, ties, np.argsort(hashes))
+def build(made: Format, rows: pa.RecordBatch, weights: NDArray[np.int64], key: Sequence[int]) -> Run:
+    """A run of these rows."""
+    others = [i for i in made.every if i not in key]
+    if rows.num_rows <= PIECE:
+        block = made.pack(rows)
+        hashes = hashing.hash_block(made, block, key or others)
+        ties = hashing.hash_block(made, block, others) if key and others else hashes
+        return _consolidated(made, block.take, weights, _sorted(hashes, ties))
+    # Many rows are packed when they are in order: so they are copied once.
+    hashes = hashing.hash_rows(rows, key or others)
+    ties = hashing.hash_rows(rows, others) if key and others else hashes
+    return _consolidated(made, lambda at: made.pack_at(rows, at), weights, _sorted(hashes, ties))
 
 
-def merge(runs: Sequence[Run]) -> Run:
-    """One run with the sum of the others: one or more, of one schema but for the size of its offsets."""
+def merge(made: Format, runs: Sequence[Run]) -> Run:
+    """One run with the sum of the others, one or more."""
     if len(runs) == 1:
         return runs[0]
     hashes = np.concatenate([run.hashes for run in runs])
     single = runs[0].ties is runs[0].hashes
     ties = hashes if single else np.concatenate([run.ties for run in runs])
-    rows = concat([run.rows for run in runs])
-    # The stable sort is the one that finds out that its input consists of a few ascending runs.
-    return _consolidated(rows, np.concatenate([run.weights for run in runs]), hashes, ties, np.argsort(hashes, kind="stable"))
+    starts = np.cumsum([0, *map(len, runs)])
+    order = loops.merge_order(hashes, ties, starts)
+    hashes = hashes.take(order)
+    ties = hashes if single else ties.take(order)
+    weights = np.concatenate([run.weights for run in runs])
+    parts = [run.block for run in runs]
+    return _consolidated(made, lambda at: blocks.spliced(parts, starts, at), weights, Sorted(order, hashes, ties))
 
 
-def _consolidated(rows: pa.RecordBatch, weights: NDArray[np.int64], hashes: Hashes, ties: Hashes, order: Indices) -> Run:
-    """The run of these rows, given an order in which their hashes ascend."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Sorted:
+    """Places of rows in the order of their hashes, and ties among equal ones, with both."""
+
+    order: Indices
+    hashes: Hashes
+    ties: Hashes
+
+    def at(self, places: NDArray[np.bool_] | Indices) -> Sorted:
+        hashes = self.hashes[places]
+        return Sorted(self.order[places], hashes, hashes if self.ties is self.hashes else self.ties[places])
+
+
+def _sorted(hashes: Hashes, ties: Hashes) -> Sorted:
+    """The rows with these hashes and ties in order.
+
+    A sort of plain numbers is several times as quick as one of indices, so the index takes the place of the lowest bits of the
+    hash; the few neighbours which only those bits would have told apart are put in order afterwards.
+    """
+    count = len(hashes)
+    bits = count.bit_length()
+    low = np.uint64((1 << bits) - 1)
+    numbers = (hashes & ~low) | np.arange(count, dtype=np.uint64)
+    numbers.sort()
+    numbers &= low
+    order = numbers.view(np.int64)
     single = ties is hashes
-    ordered = hashes[order]
-    alike = ordered[1:] == ordered[:-1]
-    if not single and alike.any():
-        order, alike = _refined(order, alike, ties)
-    weights = weights[order]
-    if alike.any():
-        groups = consolidation.segment(rows, range(rows.num_columns), order, alike, signed_zeros=True)
-        order, weights = order[groups.representatives], consolidation.sum_by(groups.ids, groups.count, weights)
+    hashes, ties = hashes.take(order), ties.take(order)
+    loops.settle(order, hashes, ties, bits)
+    return Sorted(order, hashes, hashes if single else ties)
+
+
+def _consolidated(made: Format, take: Callable[[Indices], Block], weights: NDArray[np.int64], rows: Sorted) -> Run:
+    """The run of these rows, which `take` gives; the weights are in the order in which the rows came."""
+    weights = weights.take(rows.order, axis=0)
+    again = loops.alike(rows.hashes, rows.ties)
+    if len(again):
+        first, weights = _summed(made, take, weights, rows.order, again)
+        rows = rows.at(first)
     kept = consolidation.nonzero(weights)
     if not kept.all():
-        order, weights = order[kept], weights[kept]
-    hashes = hashes[order]
-    return Run(take(rows, order), weights, hashes, hashes if single else ties[order])
+        rows, weights = rows.at(kept), weights[kept]
+    return Run(take(rows.order), weights, rows.hashes, rows.ties)
 
 
-def _refined(order: Indices, alike: NDArray[np.bool_], ties: Hashes) -> tuple[Indices, NDArray[np.bool_]]:
-    """The order refined by ties where hashes are alike, and which neighbours are alike even so.
-
-    Only rows that share their hash move, and one sort of plain numbers moves them: the number of the hash among the shared ones
-    and as many bits of the tie as there is room for beside it. The fewer bits, the smaller the groups they have to tell apart.
-    """
+def _summed(
+    made: Format, take: Callable[[Indices], Block], weights: NDArray[np.int64], order: Indices, again: Indices
+) -> tuple[Indices, NDArray[np.int64]]:
+    """The places of different rows, and the sums of their weights; at the places `again`, rows may be those before them."""
+    same = consolidation.same_rows(made, take(order[again]), take(order[again - 1]), signed_zeros=True)
     starts = np.ones(len(order), np.bool_)
-    starts[1:] = ~alike
-    shared = alike.copy()
-    shared[:-1] |= alike[1:]
-    places = np.flatnonzero(np.concatenate([alike[:1], shared]))
-    moved = order[places]
-    groups = np.cumsum(starts[places], dtype=np.uint64) - np.uint64(1)
-    bits = int(groups[-1]).bit_length()
-    numbers = (groups << np.uint64(64 - bits)) | (ties[moved] >> np.uint64(bits))
-    inner = np.argsort(numbers, kind="stable")
-    numbers = numbers[inner]
-    refined, still = order.copy(), np.zeros(len(alike), np.bool_)
-    refined[places] = moved[inner]
-    still[places[1:][numbers[1:] == numbers[:-1]] - 1] = True
-    return refined, still
-
-
-def take(rows: pa.RecordBatch, indices: Indices) -> pa.RecordBatch:
-    """The rows at the indices, of large types if they would not fit otherwise."""
-    chosen = pa.array(indices)
-    try:
-        return rows.take(chosen)
-    except pa.ArrowInvalid:
-        return rows.cast(_enlarged(rows.schema)).take(chosen)
-
-
-def concat(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """One or more batches end to end, of large types if they would not fit otherwise, or if some already are."""
-    if len(batches) == 1:
-        return batches[0]
-    try:
-        return pa.concat_batches(batches)
-    except pa.ArrowInvalid:
-        return pa.concat_batches([batch.cast(_enlarged(batch.schema)) for batch in batches])
-
-
-def conform(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows in the schema, or in its large types if too many; they may differ from it in names, layout and nullability."""
-    if rows.schema.equals(schema):
-        return rows
-    if [_large(kind).id for kind in rows.schema.types] != [_large(kind).id for kind in schema.types]:
-        raise TypeError(f"Rows of the types {rows.schema.types} came where {schema.types} were due.")
-    named = rows.rename_columns(schema.names)
-    try:
-        return named.cast(schema)
-    except pa.ArrowInvalid:
-        return named.cast(_enlarged(schema))
-
-
-def _enlarged(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([pa.field(field.name, _large(field.type)) for field in schema])
-
-
-def _large(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string(kind) or pa.types.is_string_view(kind):
-        return pa.large_string()
-    if pa.types.is_binary(kind) or pa.types.is_binary_view(kind):
-        return pa.large_binary()
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.large_list(pa.field(kind.value_field.name, _large(kind.value_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _large(field.type)) for field in kind])
-    if pa.types.is_map(kind):
-        return pa.map_(_large(kind.key_type), _large(kind.item_type))
-    return kind
+    starts[again] = ~same
+    first = np.flatnonzero(starts)
+    if same.all():
+        return first, np.add.reduceat(weights, first, axis=0)
+    # Equal rows may stand apart among others of their hash and tie.
+    starts[again] = False
+    leaders = np.flatnonzero(starts)[np.cumsum(starts) - 1]
+    groups = consolidation.tell_apart(made, take(order), leaders, signed_zeros=True)
+    return groups.representatives, consolidation.sum_by(groups.ids, groups.count, weights)

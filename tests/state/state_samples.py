@@ -124,9 +124,9 @@ def batches(draw: st.DrawFn, types: list[pa.DataType], max_size: int = 12) -> pa
 
 def poor_hash(bits: int) -> Any:
     """A context in which row hashes have so few bits that different rows collide all the time."""
-    good = hashing.hash_rows
+    good = hashing.hash_block
 
-    def hash_rows(rows: pa.RecordBatch, columns: Any) -> Any:
-        return good(rows, columns) & np.uint64((1 << bits) - 1)
+    def hash_block(made: Any, block: Any, columns: Any) -> Any:
+        return good(made, block, columns) & np.uint64((1 << bits) - 1)
 
-    return mock.patch.object(hashing, "hash_rows", hash_rows)
+    return mock.patch.object(hashing, "hash_block", hash_block)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from state_samples import KEPT_TYPES, as_key, batch, batches, identities, meanings, poor_hash
 
 from headwater.delta import Delta, positional, without_columns
-from headwater.state import runs
+from headwater.state import columns, compaction, runs
 from headwater.state.arrangement import Arrangement, Matches
+from headwater.state.blocks import Block, format_of
 
 Model = dict[Any, list[int]]
 """Every row's weight, as a list also where it is a number."""
@@ -105,7 +106,7 @@ def test_an_old_value_is_not_touched_by_inserts_into_it() -> None:
     longer, emptied = base.insert(numbers(*range(50, 150))), base.insert(-numbers(*range(100)))
     assert len(longer.contents()) == 150
     assert len(emptied.contents()) == 0
-    assert base.contents().rows is before.rows
+    assert base.contents().rows.equals(before.rows)
     assert as_model(base.contents()) == {(i, f"row {i}"): [1] for i in range(100)}
 
 
@@ -133,7 +134,7 @@ def test_there_are_few_runs_however_it_grew() -> None:
     arrangement = Arrangement.empty(numbers(0).schema, (0,))
     for i in range(1000):
         arrangement = arrangement.insert(numbers(3 * i, 3 * i + 1))
-        assert len(arrangement._runs) <= np.log2(len(arrangement)) + 1
+        assert len(arrangement._runs) <= 3 * (np.log(len(arrangement)) / np.log(4) + 1)
     assert len(arrangement) == 2000
     for i in range(1000):
         arrangement = arrangement.insert(-numbers(3 * i, 3 * i + 1))
@@ -141,9 +142,44 @@ def test_there_are_few_runs_however_it_grew() -> None:
     assert len(arrangement) == 0
 
 
+def test_large_runs_are_merged_beside_and_taken_in_when_they_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "LARGE", 8)
+    arrangement = Arrangement.empty(numbers(0).schema, (0,))
+    model: Model = {}
+    for i in range(200):
+        delta = Delta.concat([numbers(2 * i, 2 * i + 1), -numbers(2 * i - 1)]) if i else numbers(0, 1)
+        arrangement, model = arrangement.insert(delta), added(model, delta)
+        if arrangement._merging is not None and i % 3:
+            arrangement._merging.result.result()
+        if i % 50 == 7:
+            assert as_model(Arrangement(arrangement.schema, (0,), None, arrangement._runs).contents()) == model
+    assert len(arrangement._runs) < 20
+    assert as_model(arrangement.contents()) == model
+    # Whoever needed all runs at once has merged them: what the background did is of no use any more.
+    arrangement = arrangement.insert(numbers(10_000))
+    assert as_model(arrangement.contents()) == added(model, numbers(10_000))
+
+
+def test_a_merge_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(compaction, "LARGE", 8)
+    arrangement = Arrangement.empty(numbers(0).schema, (0,))
+    with monkeypatch.context() as broken:
+        broken.setattr(runs, "merge", lambda *_: 1 / 0)
+        for i in range(4):
+            arrangement = arrangement.insert(numbers(*range(4 * i, 4 * i + 4)))
+        assert arrangement._merging is not None
+        assert arrangement._merging.result.exception() is not None
+    arrangement = arrangement.insert(numbers(*range(100, 104)))
+    assert "could not be merged" in caplog.text
+    assert arrangement._merging is not None
+    arrangement._merging.result.result()
+    arrangement = arrangement.insert(numbers(200))
+    assert [len(run) for run in arrangement._runs] == [4, 16, 1]
+
+
 def test_without_a_key_every_row_is_found_by_every_probe() -> None:
     arrangement = Arrangement.empty(numbers(0).schema, ()).insert(numbers(1, 2)).insert(numbers(3))
-    assert arrangement.lookup(without_columns(1), []).rows is arrangement.contents().rows
+    assert arrangement.lookup(without_columns(1), []).rows.equals(arrangement.contents().rows)
     matches = arrangement.lookup(without_columns(2), [])
     assert matches.probe.tolist() == [0, 0, 0, 1, 1, 1]
     assert sorted(matches.rows.column(0).to_pylist()) == [1, 1, 2, 2, 3, 3]
@@ -192,9 +228,10 @@ def test_views_are_stored_as_strings() -> None:
 def test_runs_of_large_types_answer_in_the_types_of_the_schema() -> None:
     types = [pa.string(), pa.list_(pa.string()), pa.map_(pa.string(), pa.binary()), pa.struct([("x", pa.binary())])]
     rows = batch(types, [(str(i), [str(i)], [(str(i), b"b")], {"x": b"x"}) for i in range(4)])
-    small = runs.build(Delta.inserting(rows), (0,))
-    large = runs.Run(small.rows.cast(runs._enlarged(rows.schema)), small.weights, small.hashes, small.ties)
-    assert large.rows.schema != rows.schema
+    made = format_of(tuple(types))
+    small = runs.build(made, rows, np.ones(4, np.int64), (0,))
+    others = tuple(array.cast(columns.enlarged(array.type)) for array in small.block.others)
+    large = runs.Run(Block(small.block.words, others), small.weights, small.hashes, small.ties)
     for pieces in ((large,), (large, small), (small, large)):
         arrangement = Arrangement(rows.schema, (0,), None, pieces)
         matches = arrangement.lookup(rows.slice(1, 2), [0]).consolidated()
@@ -215,7 +252,7 @@ def test_more_text_than_32_bits_can_count(*, nested: bool) -> None:
         column = pa.ListArray.from_arrays(pa.array(range(count + 1), pa.int32()), text) if nested else text
         rows = pa.RecordBatch.from_arrays([pa.array(range(first, first + count)), column], schema=arrangement.schema)
         arrangement = arrangement.insert(Delta.inserting(rows))
-    assert len(arrangement._runs) == 1
+    assert len(arrangement._runs) == 2
     matches = arrangement.lookup(batch([pa.int64()], [(count + 7,)]), [0])
     assert matches.rows.schema == arrangement.schema
     assert str(matches.rows.column(1)[0].as_py()).strip("['")[:4] == "137x"

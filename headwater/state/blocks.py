@@ -1,0 +1,204 @@
+"""Blocks: rows laid out to be found, copied and compared one by one, as state needs it.
+
+Arrow keeps a column together, which is right for computing with columns. State is read a few rows at a time, from all over,
+and then a row in one place is worth more: values of fixed width stand side by side as 64-bit words, a row a line; strings,
+lists and structs stay Arrow columns beside the lines.
+
+    line  =  one bit a column: is it NULL | the words of the columns: one each, two for decimals and intervals
+
+Two rows are the same row iff their words are (and their other columns are): every NaN is one NaN, a NULL's words are zero.
+As *keys*, −0.0 and 0.0 are the same as well; whoever compares or hashes keys says so in its `spec` of columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.delta import without_columns
+from headwater.state import columns, layout, loops
+from headwater.state.parallel import in_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Indices = NDArray[np.int64]
+    Words = NDArray[np.uint64]
+    Spec = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a column is: in the words from `at` on (with the number of its NULL bit), or among the other columns."""
+
+    type: pa.DataType
+    kind: layout.Kind | None
+    at: int
+    flag: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Rows in a format."""
+
+    words: Words
+    others: tuple[pa.Array, ...]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.words.nbytes) + sum(array.nbytes for array in self.others)
+
+    def take(self, indices: Indices) -> Block:
+        words = np.empty((len(indices), self.words.shape[1]), np.uint64)
+        in_pieces(len(indices), lambda start, stop: loops.gather(self.words, indices[start:stop], words[start:stop]))
+        return Block(words, _taken(self.others, indices))
+
+
+def concat(blocks: Sequence[Block]) -> Block:
+    """One or more blocks of one format, end to end."""
+    if len(blocks) == 1:
+        return blocks[0]
+    return Block(np.concatenate([block.words for block in blocks]), _joined(blocks))
+
+
+def spliced(blocks: Sequence[Block], starts: Indices, indices: Indices) -> Block:
+    """The rows at the indices of blocks that are thought of as laid end to end, each from its start on."""
+    words = np.empty((len(indices), blocks[0].words.shape[1]), np.uint64)
+
+    def splice(start: int, stop: int) -> None:
+        piece, into = indices[start:stop], words[start:stop]
+        for block, first in zip(blocks, starts, strict=False):
+            loops.gather_from(block.words, first, piece, into)
+
+    in_pieces(len(indices), splice)
+    return Block(words, _taken(_joined(blocks), indices))
+
+
+def _joined(blocks: Sequence[Block]) -> tuple[pa.Array, ...]:
+    return tuple(columns.concat(parts) for parts in zip(*(block.others for block in blocks), strict=True))
+
+
+def _taken(others: tuple[pa.Array, ...], indices: Indices) -> tuple[pa.Array, ...]:
+    if not others:
+        return ()
+    chosen = pa.array(indices)
+    return tuple(columns.take(array, chosen) for array in others)
+
+
+class Format:
+    """How rows of some types are laid out."""
+
+    def __init__(self, types: tuple[pa.DataType, ...]) -> None:
+        kinds = [layout.kind_of(kind) for kind in types]
+        fixed = sum(kind is not None for kind in kinds)
+        self.width = -(-fixed // 64)
+        others = flag = 0
+        places = []
+        for given, kind in zip(types, kinds, strict=True):
+            if kind is None:
+                places.append(Place(given, None, others, -1))
+                others += 1
+            else:
+                places.append(Place(given, kind, self.width, flag))
+                self.width += kind.words
+                flag += 1
+        self.places = tuple(places)
+        self._flags = -(-fixed // 64)
+        self._specs: dict[tuple[int, ...], Spec] = {}
+        self._schema = pa.schema([pa.field(f"c{i}", kind) for i, kind in enumerate(types)])
+
+    @cached_property
+    def every(self) -> tuple[int, ...]:
+        return tuple(range(len(self.places)))
+
+    def spec(self, chosen: tuple[int, ...]) -> Spec:
+        """The fixed-width ones of the columns, for compiled loops: first word, words, NULL bit, whether it is a float."""
+        known = self._specs.get(chosen)
+        if known is None:
+            known = self._specs[chosen] = self._described(chosen)
+        return known
+
+    def _described(self, chosen: tuple[int, ...]) -> Spec:
+        rows = [(p.at, p.kind.words, p.flag, p.kind.floating) for p in map(self.places.__getitem__, chosen) if p.kind]
+        return np.array(rows, np.int64).reshape(-1, 4)
+
+    def others(self, chosen: Sequence[int]) -> list[int]:
+        """Where the chosen columns of no fixed width are among the others."""
+        return [self.places[i].at for i in chosen if self.places[i].kind is None]
+
+    def pack(self, rows: pa.RecordBatch) -> Block:
+        """Rows of these types as a block."""
+        words = np.empty((rows.num_rows, self.width), np.uint64)
+        in_pieces(rows.num_rows, lambda start, stop: self._write(words[start:stop], rows.slice(start, stop - start)))
+        return Block(words, self._others(rows))
+
+    def pack_at(self, rows: pa.RecordBatch, indices: Indices) -> Block:
+        """The rows at the indices as a block."""
+        words = np.empty((len(indices), self.width), np.uint64)
+        fixed = rows.select([i for i, place in enumerate(self.places) if place.kind is not None])
+        narrow = format_of(tuple(fixed.schema.types))
+        in_pieces(
+            len(indices),
+            lambda start, stop: narrow._write(words[start:stop], fixed.take(pa.array(indices[start:stop]))),  # noqa: SLF001
+        )
+        return Block(words, _taken(self._others(rows), indices))
+
+    def unpack(self, block: Block) -> pa.RecordBatch:
+        """The rows of a block under the engine's names; of large types where these are needed."""
+        if not self.places:
+            return without_columns(len(block))
+        nulls = block.words[:, : self._flags].any()
+        signed = block.words.view(np.int64)
+        arrays = []
+        for place in self.places:
+            if place.kind is None:
+                arrays.append(columns.conform(block.others[place.at], place.type))
+                continue
+            missing = self._missing(block.words, place) if nulls else None
+            arrays.append(place.kind.read(signed, place.at, place.type, missing))
+        if all(place.kind is not None for place in self.places):
+            return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return pa.RecordBatch.from_arrays(arrays, names=self._schema.names)
+
+    def _others(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
+        return tuple(layout.plain(rows.column(i)) for i, place in enumerate(self.places) if place.kind is None)
+
+    def _write(self, words: Words, rows: pa.RecordBatch) -> None:
+        words[:, : self._flags] = 0
+        signed = words.view(np.int64)
+        for i, place in enumerate(self.places):
+            if place.kind is None:
+                continue
+            array = rows.column(i)
+            place.kind.write(array, signed, place.at)
+            if array.null_count:
+                missing = array.is_null().to_numpy(zero_copy_only=False)
+                signed[missing, place.at : place.at + place.kind.words] = 0
+                words[:, place.flag >> 6] |= missing.astype(np.uint64) << np.uint64(place.flag & 63)
+
+    @staticmethod
+    def _missing(words: Words, place: Place) -> NDArray[np.bool_] | None:
+        missing: NDArray[Any] = (words[:, place.flag >> 6] >> np.uint64(place.flag & 63)) & np.uint64(1)
+        return missing.astype(bool) if missing.any() else None
+
+
+@cache
+def format_of(types: tuple[pa.DataType, ...]) -> Format:
+    """The format for rows of these types."""
+    return Format(types)
+
+
+def packed(rows: pa.RecordBatch, chosen: Sequence[int]) -> tuple[Format, Block]:
+    """Some columns of the rows as a block, in the order given."""
+    picked = rows if list(chosen) == list(range(rows.num_columns)) else rows.select(list(chosen))
+    made = format_of(tuple(picked.schema.types))
+    return made, made.pack(picked)

@@ -1,0 +1,355 @@
+"""The compiled loops of the state layer: hashing lines, finding them, sorting and merging runs.
+
+Columns are told to a loop by a *spec*, a line each: first word, number of words, NULL bit, whether it is a float (`blocks`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numba import uint64
+
+from headwater.compiled import compiled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Indices = NDArray[np.int64]
+    Hashes = NDArray[np.uint64]
+    Words = NDArray[np.uint64]
+    Spec = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+LENGTH = np.uint64(0xD6E8FEB86659FD93)
+NULL = np.uint64(0x2545F4914F6CDD1D)
+_NEGATIVE_ZERO = np.uint64(1 << 63)
+# Sequences up to this length are sorted by insertion.
+_SHORT = 24
+
+
+@compiled
+def mix(word: np.uint64) -> np.uint64:
+    """The finaliser of splitmix64: a bijection of 64 bits which no sum or product survives."""
+    word ^= word >> uint64(30)
+    word *= uint64(0xBF58476D1CE4E5B9)
+    word ^= word >> uint64(27)
+    word *= uint64(0x94D049BB133111EB)
+    return word ^ (word >> uint64(31))
+
+
+# -- hashing
+
+
+@compiled
+def hash_words(words: Words, spec: Spec, total: Hashes) -> None:
+    """Hash := mix(hash + column) over the columns of the spec, for every line, into `total`."""
+    for i in range(total.size):
+        h = total[i]
+        for c in range(spec.shape[0]):
+            flag = spec[c, 2]
+            if (words[i, flag >> 6] >> uint64(flag & 63)) & uint64(1):
+                part = NULL
+            else:
+                part = words[i, spec[c, 0]]
+                if spec[c, 3] and part == _NEGATIVE_ZERO:
+                    part = uint64(0)
+                if spec[c, 1] == 2:
+                    part = mix(part + GOLDEN) + words[i, spec[c, 0] + 1]
+            h = mix(h + part)
+        total[i] = h
+
+
+@compiled
+def combine(total: Hashes, parts: Hashes) -> None:
+    """Hash := mix(hash + part)."""
+    for i in range(total.size):
+        total[i] = mix(total[i] + parts[i])
+
+
+@compiled
+def hash_bytes(data: NDArray[np.uint8], offsets: Indices, found: Hashes) -> None:
+    """Σ mix(word ⊕ (position+1)·γ) + length·γ', mixed, over the 8-byte words of every string; the last may be shorter."""
+    for i in range(found.size):
+        start, length = offsets[i], offsets[i + 1] - offsets[i]
+        total = uint64(0)
+        position = uint64(0)
+        at = start
+        end = start + length
+        while at < end:
+            word = uint64(0)
+            for k in range(min(8, end - at)):
+                word |= uint64(data[at + k]) << uint64(8 * k)
+            position += uint64(1)
+            total += mix(word ^ (position * GOLDEN))
+            at += 8
+        found[i] = mix(total + uint64(length) * LENGTH)
+
+
+@compiled
+def fold(elements: Hashes, lengths: Indices, found: Hashes) -> None:
+    """The same over the consecutive elements of lists."""
+    at = 0
+    for i in range(found.size):
+        total = uint64(0)
+        for k in range(lengths[i]):
+            total += mix(elements[at] ^ (uint64(k + 1) * GOLDEN))
+            at += 1
+        found[i] = mix(total + uint64(lengths[i]) * LENGTH)
+
+
+# -- copying
+
+
+@compiled
+def gather(words: Words, indices: Indices, into: Words) -> None:
+    """The lines at the indices."""
+    for i in range(indices.size):
+        for c in range(words.shape[1]):
+            into[i, c] = words[indices[i], c]
+
+
+@compiled
+def gather_from(words: Words, start: int, indices: Indices, into: Words) -> None:
+    """Those of the lines at the indices that are here, if the first line has the index `start`."""
+    for i in range(indices.size):
+        line = indices[i] - start
+        if 0 <= line < words.shape[0]:
+            for c in range(words.shape[1]):
+                into[i, c] = words[line, c]
+
+
+# -- comparing
+
+
+@compiled
+def _same_key(a: Words, i: int, spec_a: Spec, b: Words, j: int, spec_b: Spec) -> bool:
+    """Whether line i of one is the same as line j of the other, each on the columns of its spec."""
+    for c in range(spec_a.shape[0]):
+        flag_a, flag_b = spec_a[c, 2], spec_b[c, 2]
+        null_a = (a[i, flag_a >> 6] >> uint64(flag_a & 63)) & uint64(1)
+        null_b = (b[j, flag_b >> 6] >> uint64(flag_b & 63)) & uint64(1)
+        if null_a != null_b:
+            return False
+        at, bt = spec_a[c, 0], spec_b[c, 0]
+        x, y = a[i, at], b[j, bt]
+        if x != y and not (spec_a[c, 3] and (x << uint64(1)) == uint64(0) and (y << uint64(1)) == uint64(0)):
+            return False
+        if spec_a[c, 1] == 2 and a[i, at + 1] != b[j, bt + 1]:
+            return False
+    return True
+
+
+@compiled
+def same_keys(a: Words, b: Words, spec: Spec) -> Mask:
+    """Whether line i of one is the same as line i of the other on the columns of the spec, as keys."""
+    same = np.empty(a.shape[0], np.bool_)
+    for i in range(same.size):
+        same[i] = _same_key(a, i, spec, b, i, spec)
+    return same
+
+
+@compiled
+def same_lines(a: Words, b: Words) -> Mask:
+    """Whether line i of one is the same row as line i of the other."""
+    same = np.ones(a.shape[0], np.bool_)
+    for i in range(same.size):
+        for c in range(a.shape[1]):
+            if a[i, c] != b[i, c]:
+                same[i] = False
+                break
+    return same
+
+
+@compiled
+def distinct(hashes: Hashes) -> tuple[Indices, Indices]:
+    """The number of each hash among the different ones, in the order of their first appearance, and where that is."""
+    count = hashes.size
+    ids = np.empty(count, np.int64)
+    first = np.empty(min(count, 1024), np.int64)
+    size = 2048
+    table = np.full(size, -1, np.int64)
+    found = 0
+    for i in range(count):
+        h = hashes[i]
+        slot = np.int64(h & uint64(size - 1))
+        while table[slot] >= 0 and hashes[first[table[slot]]] != h:
+            slot = (slot + 1) & (size - 1)
+        if table[slot] < 0:
+            if found == first.size:
+                grown = np.empty(2 * found, np.int64)
+                grown[:found] = first
+                first = grown
+            first[found] = i
+            table[slot] = found
+            found += 1
+            if 2 * found > size:
+                size *= 4
+                table = np.full(size, -1, np.int64)
+                for k in range(found):
+                    place = np.int64(hashes[first[k]] & uint64(size - 1))
+                    while table[place] >= 0:
+                        place = (place + 1) & (size - 1)
+                    table[place] = k
+            ids[i] = found - 1
+        else:
+            ids[i] = table[slot]
+    return ids, first[:found]
+
+
+# -- searching
+
+
+@compiled
+def _guesses(hashes: Hashes, wanted: Hashes) -> Indices:
+    """Where each hash should be: they are spread evenly, so its size tells, and what is found there corrects it.
+
+    Guesses are made for all hashes before any is corrected: so the processor waits for many places in memory at once.
+    """
+    n = hashes.size
+    density = n / 18446744073709551616.0
+    places = np.empty(wanted.size, np.int64)
+    for i in range(wanted.size):
+        places[i] = min(int(wanted[i] * density), n - 1)
+    for _ in range(2):
+        for i in range(wanted.size):
+            off = (np.float64(wanted[i]) - np.float64(hashes[places[i]])) * density
+            places[i] = min(max(places[i] + int(off), 0), n - 1)
+    return places
+
+
+@compiled
+def _lower_bound(hashes: Hashes, wanted: np.uint64, guess: int) -> int:
+    """The first place of a hash that is not less, searched for from a guess on in growing strides, then by bisection."""
+    n = hashes.size
+    reach = 8
+    if hashes[guess] < wanted:
+        low, high = guess + 1, guess + 1
+        while high < n and hashes[high] < wanted:
+            low = high + 1
+            high += reach
+            reach *= 2
+        high = min(high, n)
+    else:
+        low, high = guess, guess
+        while low > 0 and hashes[low - 1] >= wanted:
+            high = low - 1
+            low = max(high - reach, 0)
+            reach *= 2
+    while low < high:
+        middle = (low + high) >> 1
+        if hashes[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def locate(hashes: Hashes, words: Words, spec: Spec, wanted: Hashes, probe: Words, probe_spec: Spec) -> tuple[Indices, Indices]:
+    """All pairs (i, line) such that the line has the hash number i, and the key of line i of the probe."""
+    guesses = _guesses(hashes, wanted)
+    capacity = wanted.size + 16
+    asked, at = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    found = 0
+    for i in range(wanted.size):
+        line = _lower_bound(hashes, wanted[i], guesses[i])
+        while line < hashes.size and hashes[line] == wanted[i]:
+            if _same_key(words, line, spec, probe, i, probe_spec):
+                if found == capacity:
+                    capacity *= 2
+                    more_asked, more_at = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+                    more_asked[:found], more_at[:found] = asked, at
+                    asked, at = more_asked, more_at
+                asked[found], at[found] = i, line
+                found += 1
+            line += 1
+    return asked[:found], at[:found]
+
+
+# -- sorting
+
+
+@compiled
+def _insertion(order: Indices, hashes: Hashes, ties: Hashes, start: int, end: int) -> None:
+    """Sorts the places from start to end by hash and tie, all three together."""
+    for i in range(start + 1, end):
+        moved, h, tie = order[i], hashes[i], ties[i]
+        k = i
+        while k > start and (hashes[k - 1] > h or (hashes[k - 1] == h and ties[k - 1] > tie)):
+            order[k], hashes[k], ties[k] = order[k - 1], hashes[k - 1], ties[k - 1]
+            k -= 1
+        order[k], hashes[k], ties[k] = moved, h, tie
+
+
+@compiled
+def settle(order: Indices, hashes: Hashes, ties: Hashes, shift: int) -> None:
+    """Finishes an order, with its hashes and ties, that ascends by the hash but for its lowest `shift` bits."""
+    n = order.size
+    start = 0
+    while start < n:
+        leading = hashes[start] >> uint64(shift)
+        end = start + 1
+        while end < n and hashes[end] >> uint64(shift) == leading:
+            end += 1
+        if end - start > _SHORT:
+            inner = np.argsort(ties[start:end])
+            order[start:end] = order[start:end][inner]
+            hashes[start:end] = hashes[start:end][inner]
+            ties[start:end] = ties[start:end][inner]
+        if end - start > 1:
+            _insertion(order, hashes, ties, start, end)
+        start = end
+
+
+@compiled
+def merge_order(hashes: Hashes, ties: Hashes, starts: Indices) -> Indices:
+    """The order in which hashes, and ties among them, ascend; they already do from each start to the next."""
+    heads = starts[:-1].copy()
+    order = np.empty(hashes.size, np.int64)
+    for k in range(order.size):
+        best = -1
+        for r in range(heads.size):
+            at = heads[r]
+            if at == starts[r + 1]:
+                continue
+            if best < 0 or hashes[at] < hashes[best] or (hashes[at] == hashes[best] and ties[at] < ties[best]):
+                best = at
+                run = r
+        order[k] = best
+        heads[run] += 1
+    return order
+
+
+@compiled
+def alike(hashes: Hashes, ties: Hashes) -> Indices:
+    """The places whose hash and tie are those of the place before."""
+    count = 0
+    for i in range(1, hashes.size):
+        count += hashes[i] == hashes[i - 1] and ties[i] == ties[i - 1]
+    found = np.empty(count, np.int64)
+    count = 0
+    for i in range(1, hashes.size):
+        if hashes[i] == hashes[i - 1] and ties[i] == ties[i - 1]:
+            found[count] = i
+            count += 1
+    return found
+
+
+# -- sums
+
+
+@compiled
+def add_at(sums: Indices, ids: Indices, weights: Indices) -> None:
+    """sums[ids[i]] += weights[i], modulo 2⁶⁴."""
+    for i in range(ids.size):
+        sums[ids[i]] += weights[i]
+
+
+@compiled
+def add_lines_at(sums: Indices, ids: Indices, weights: Indices) -> None:
+    """sums[ids[i]] += weights[i], where weights are vectors."""
+    for i in range(ids.size):
+        for k in range(weights.shape[1]):
+            sums[ids[i], k] += weights[i, k]
