@@ -5,9 +5,8 @@
 
 A group is there while the sum of its rows' weights is not 0; without keys there is always one group, also of no rows.
 
-Least and greatest values cannot be un-merged. Each group keeps its present one; only when that value itself is deleted is the
-group looked through again. Distinct aggregates count every value, and add its contribution when the count leaves 0, subtract it
-when it returns.
+Least and greatest values cannot be un-merged: see `extremes`. Distinct aggregates count every value, and add its contribution
+when the count leaves 0, subtract it when it returns.
 """
 
 from __future__ import annotations
@@ -21,23 +20,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.delta import Delta, without_columns
-from headwater.operators.operator import Input, Operator, beside, schema_of
-from headwater.operators.ordering import column_ranks
+from headwater.operators.accumulators import Cells
+from headwater.operators.accumulators.cells import chosen, count
+from headwater.operators.difference import appearance, difference
+from headwater.operators.extremes import Extreme, renewed
+from headwater.operators.operator import Input, Operator, schema_of
 from headwater.state.arrangement import Arrangement
-from headwater.state.consolidation import consolidate, group_rows, sum_by
+from headwater.state.consolidation import group_rows, sum_by
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from headwater.algebra.plan import Types
-    from headwater.operators.accumulators import Accumulator
+    from headwater.operators.accumulators import Accumulator, States
     from headwater.operators.operator import Key, State
-    from headwater.state.consolidation import Groups
 
-# Numbers up to so many times as large as there are of them are counted rather than sorted.
-_DENSE = 4
+    Int64s = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+__all__ = ["Aggregate", "Extreme", "Measure"]
+
+# Rows are summed up in pieces small enough for the cells they meet to stay in the cache from one function to the next.
+_PIECE = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -52,46 +58,6 @@ class Measure:
     @property
     def type(self) -> pa.DataType:
         return self.accumulator.type
-
-
-@dataclass(frozen=True)
-class Extreme:
-    """The least or the greatest value of a column."""
-
-    column: int
-    greatest: bool
-    type: pa.DataType
-    condition: int | None = None
-
-
-@dataclass(frozen=True)
-class Sums:
-    """State rows of some groups: row j adds `values[j]` to the group with the number `groups[j]`, in a bucket."""
-
-    groups: NDArray[np.int64]
-    buckets: NDArray[np.int64]
-    values: NDArray[np.int64]
-
-    def __add__(self, other: Sums) -> Sums:
-        groups = np.concatenate([self.groups, other.groups])
-        buckets = np.concatenate([self.buckets, other.buckets])
-        return Sums(groups, buckets, np.concatenate([self.values, other.values])).merged()
-
-    def merged(self) -> Sums:
-        """One row for each pair of group and bucket."""
-        if not len(self.groups):
-            return self
-        low = int(self.buckets.min())
-        span = int(self.buckets.max()) - low + 1
-        codes = self.groups * span + (self.buckets - low)
-        size = int(codes.max()) + 1
-        if size <= _DENSE * len(codes):
-            distinct = np.flatnonzero(np.bincount(codes, minlength=size))
-            sums = sum_by(codes, size, self.values)[distinct]
-        else:
-            distinct, ids = np.unique(codes, return_inverse=True)
-            sums = sum_by(ids, len(distinct), self.values)
-        return Sums(distinct // span, distinct % span + low, sums)
 
 
 @dataclass(frozen=True)
@@ -120,33 +86,54 @@ class Aggregate(Operator):
         return (tuple(range(self.keys)) if self._extremes else None,)
 
     def start(self) -> tuple[State, Delta]:
-        keys = self.input_types[: self.keys]
         every = tuple(range(self.keys))
-        state = [Arrangement.empty(schema_of((*keys, pa.int64())), every, self._width)]
+        state = [Arrangement.empty(self._sums_schema, every, self._width)]
         if self._extremes:
-            state.append(Arrangement.empty(schema_of((*keys, *(e.type for e in self._extremes))), every))
+            state.append(Arrangement.empty(self._extremes_schema, every))
         for columns in self._distinct_inputs:
             types = tuple(self.input_types[i] for i in columns)
             state.append(Arrangement.empty(schema_of(types), tuple(range(len(types)))))
         if self.keys:
             return tuple(state), self.nothing()
-        none = np.empty(0, np.int64)
-        sums = Sums(none, none, np.empty((0, self._width), np.int64))
-        values = self._finish(1, sums, [pa.nulls(1, extreme.type) for extreme in self._extremes])
-        rows = pa.RecordBatch.from_arrays(values, schema=schema_of(self.types)) if values else without_columns(1)
-        return tuple(state), Delta.inserting(rows)
+        nothing = Cells(1, self._width).alone()
+        values = self._finish(nothing, [pa.nulls(1, extreme.type) for extreme in self._extremes])
+        return tuple(state), appearance(self._schema, [], values, np.ones(1, bool))
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         delta = inputs[0].delta
         groups = group_rows(delta.rows, range(self.keys))
-        representatives = normalised(delta.rows.select(range(self.keys)).take(pa.array(groups.representatives)))
-        distinct_state, contributions = self._contributions(state, delta, groups)
-        old = self._look_up(state[0], representatives)
-        new = old + contributions
-        sums = state[0].insert(Delta(self._state_rows(representatives, contributions), contributions.values))
-        old_extremes, new_extremes, extremes_state = self._extreme_values(state, inputs[0], groups, representatives, new)
-        out = self._difference(representatives, (old, old_extremes), (new, new_extremes))
+        keys = normalised([delta.rows.column(i) for i in range(self.keys)], groups.representatives)
+        batch = pa.RecordBatch.from_arrays(keys, schema=self._key_schema) if keys else without_columns(1)
+        found = state[0].lookup(batch, range(self.keys))
+        cells = Cells(groups.count, self._width, self._bucketed * min(len(delta), _PIECE))
+        distinct_state = self._add(state, delta, groups.ids, cells)
+        if len(found) or not self.keys:
+            states = cells.before_and_after(found.probe, found.rows.column(self.keys).to_numpy(), found.weights)
+        else:
+            states = cells.alone()
+        there = self._there(states)
+        extremes, extremes_state = self._renew_extremes(state, inputs[0], groups.ids, batch, there)
+        sums = state[0].insert(Delta(self._state_rows(keys, cells), cells.sums[: cells.used]))
+        values = self._finish(states, extremes)
+        out = (appearance if len(there) == 1 else difference)(self._schema, keys, values, *there)
         return (sums, *extremes_state, *distinct_state), out
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        return schema_of(self.types)
+
+    @cached_property
+    def _key_schema(self) -> pa.Schema:
+        return schema_of(self.input_types[: self.keys])
+
+    @cached_property
+    def _sums_schema(self) -> pa.Schema:
+        """Of a row of state: the keys and the bucket."""
+        return schema_of((*self.input_types[: self.keys], pa.int64()))
+
+    @cached_property
+    def _extremes_schema(self) -> pa.Schema:
+        return schema_of((*self.input_types[: self.keys], *(extreme.type for extreme in self._extremes)))
 
     # -- sums
 
@@ -164,175 +151,112 @@ class Aggregate(Operator):
         return tuple((*range(self.keys), *m.inputs) for m in self._measures if m.distinct)
 
     @cached_property
+    def _slots(self) -> tuple[int, ...]:
+        """Where the slots of each measure begin; slot 0 counts rows."""
+        return tuple(np.cumsum([1, *(measure.accumulator.width for measure in self._measures)]).tolist())
+
+    @cached_property
     def _width(self) -> int:
-        return 1 + sum(measure.accumulator.width for measure in self._measures)
+        return self._slots[-1]
 
-    def _contributions(self, state: State, delta: Delta, groups: Groups) -> tuple[State, Sums]:
-        """What the delta adds to the sums: the first slot counts rows, then come the measures."""
-        count = np.zeros((groups.count, self._width), np.int64)
-        count[:, 0] = sum_by(groups.ids, groups.count, delta.weights)
-        parts = [Sums(np.arange(groups.count), np.zeros(groups.count, np.int64), count)]
-        seen = list(state[2 if self._extremes else 1 :])
-        distinct = iter(range(len(seen)))
-        slot = 1
-        for measure in self._measures:
-            rows, ids = _where(delta, groups.ids, measure.condition)
-            inputs = measure.inputs
-            if measure.distinct:
-                at = next(distinct)
-                seen[at], rows = _appearing(seen[at], rows.select(self._distinct_inputs[at]))
-                ids = _group_numbers(rows, self.keys, delta, groups)
-                inputs = tuple(range(self.keys, rows.rows.num_columns))
-            part = measure.accumulator.contribute([rows.rows.column(i) for i in inputs], rows.weights)
-            narrow = Sums(ids[part.rows], part.buckets, part.values).merged()
-            values = np.zeros((len(narrow.groups), self._width), np.int64)
-            values[:, slot : slot + measure.accumulator.width] = narrow.values
-            parts.append(Sums(narrow.groups, narrow.buckets, values))
-            slot += measure.accumulator.width
-        joined = Sums(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("groups", "buckets", "values")))
-        return tuple(seen), joined.merged()
+    @cached_property
+    def _bucketed(self) -> int:
+        """How many measures have buckets."""
+        return sum(measure.accumulator.buckets for measure in self._measures)
 
-    def _look_up(self, state: Arrangement, representatives: pa.RecordBatch) -> Sums:
-        if representatives.num_rows and not self.keys:
-            found = state.lookup(representatives, ())
-        else:
-            found = state.lookup(representatives, range(self.keys))
-        return Sums(found.probe, found.rows.column(self.keys).to_numpy(), found.weights).merged()
+    def _add(self, state: State, delta: Delta, ids: Int64s, cells: Cells) -> State:
+        """Adds the delta to the cells; the new counts of distinct values."""
+        plain = [(m, slot) for m, slot in zip(self._measures, self._slots, strict=False) if not m.distinct]
+        for rows, weights, owners in _pieces(delta, ids):
+            count(weights, owners, cells.sums, 0)
+            for measure, slot in plain:
+                kept = weights if measure.condition is None else chosen(rows.column(measure.condition), weights)
+                measure.accumulator.add([rows.column(i) for i in measure.inputs], kept, owners, cells, slot)
+        distinct = ((m, slot) for m, slot in zip(self._measures, self._slots, strict=False) if m.distinct)
+        seen = state[2 if self._extremes else 1 :]
+        after = []
+        for (measure, slot), columns, counts in zip(distinct, self._distinct_inputs, seen, strict=True):
+            rows, owners = delta, ids
+            if measure.condition is not None:
+                kept = chosen(delta.rows.column(measure.condition), delta.weights) != 0
+                rows, owners = delta.where(kept), ids[kept]
+            counts_after, turned, owners = _appearing(counts, rows.select(columns), owners)
+            after.append(counts_after)
+            values = turned.rows.columns[self.keys :]
+            measure.accumulator.add(values, turned.weights, owners, cells, slot)
+        return tuple(after)
 
-    def _state_rows(self, representatives: pa.RecordBatch, sums: Sums) -> pa.RecordBatch:
-        keys = representatives.take(pa.array(sums.groups))
-        return beside(keys, pa.RecordBatch.from_arrays([pa.array(sums.buckets)], names=["bucket"]))
+    def _state_rows(self, keys: Sequence[pa.Array], cells: Cells) -> pa.RecordBatch:
+        if cells.used > cells.size:
+            of_cell = pa.array(cells.groups)
+            keys = [key.take(of_cell) for key in keys]
+        return pa.RecordBatch.from_arrays([*keys, pa.array(cells.buckets)], schema=self._sums_schema)
 
-    def _finish(self, size: int, sums: Sums, extremes: Sequence[pa.Array]) -> list[pa.Array]:
-        """The value of every function for each of `size` groups."""
-        columns = []
-        slot = 1
-        remaining = iter(extremes)
-        for function in self.functions:
-            if isinstance(function, Extreme):
-                columns.append(next(remaining))
-                continue
-            width = function.accumulator.width
-            values = sums.values[:, slot : slot + width]
-            columns.append(function.accumulator.finish(size, sums.groups, sums.buckets, values))
-            slot += width
-        return columns
-
-    def _difference(self, keys: pa.RecordBatch, old: tuple[Sums, list[pa.Array]], new: tuple[Sums, list[pa.Array]]) -> Delta:
-        parts = []
-        for (sums, extremes), sign in ((old, -1), (new, 1)):
-            there = self._present(keys.num_rows, sums)
-            values = self._finish(keys.num_rows, sums, extremes)
-            columns = [*keys.columns, *values]
-            rows = pa.RecordBatch.from_arrays(columns, schema=schema_of(self.types)) if columns else keys
-            parts.append(Delta(rows, np.full(keys.num_rows, sign)).where(there))
-        return consolidate(Delta.concat(parts))
-
-    def _present(self, size: int, sums: Sums) -> NDArray[np.bool_]:
+    def _there(self, states: States) -> list[Bools]:
+        """For each version which groups have a row."""
         if not self.keys:
-            return np.ones(size, bool)
-        return sum_by(sums.groups, size, sums.values[:, 0]) != 0
+            return [np.ones(1, bool) for _ in states.values]
+        return list(states.values[:, : states.size, 0] != 0)
+
+    def _finish(self, states: States, extremes: Sequence[pa.Array]) -> list[pa.Array]:
+        """The value of every function for each group in each version."""
+        remaining, slots = iter(extremes), iter(self._slots)
+        return [
+            next(remaining) if isinstance(f, Extreme) else f.accumulator.finish(states, next(slots)) for f in self.functions
+        ]
 
     # -- least and greatest values
 
-    def _extreme_values(
-        self, state: State, changed: Input, groups: Groups, keys: pa.RecordBatch, sums: Sums
-    ) -> tuple[list[pa.Array], list[pa.Array], State]:
+    def _renew_extremes(
+        self, state: State, changed: Input, ids: Int64s, keys: pa.RecordBatch, there: list[Bools]
+    ) -> tuple[list[pa.Array], State]:
+        """The extremes of each group in each version, and the new state."""
         if not self._extremes:
-            return [], [], ()
+            return [], ()
         size = keys.num_rows
         found = state[1].lookup(keys, range(self.keys)).consolidated()
         where = np.full(size, -1)
         where[found.probe] = np.arange(len(found))
         index = pa.array(where, mask=where < 0)
-        old = [found.rows.column(self.keys + i).take(index) for i in range(len(self._extremes))]
-        after = changed.arranged[1]
-        new = [
-            self._new_extreme(e, value, changed.delta, groups, keys, after)
-            for e, value in zip(self._extremes, old, strict=True)
-        ]
-        before = Delta(
-            beside(keys, pa.RecordBatch.from_arrays(old, names=[f"e{i}" for i in range(len(old))])), np.full(size, -1)
-        )
-        now = Delta(beside(keys, pa.RecordBatch.from_arrays(new, names=[f"e{i}" for i in range(len(new))])), np.full(size, 1))
-        change = Delta.concat([before.where(where >= 0), now.where(self._present(size, sums))])
-        return old, new, (state[1].insert(consolidate(change)),)
-
-    def _new_extreme(  # noqa: PLR0913, PLR0917  (all of one computation)
-        self, extreme: Extreme, old: pa.Array, delta: Delta, groups: Groups, keys: pa.RecordBatch, after: Arrangement
-    ) -> pa.Array:
-        rows, ids = _where(delta, groups.ids, extreme.condition)
-        values = rows.rows.column(extreme.column)
-        valid = values.is_valid().to_numpy(zero_copy_only=False)
-        size = len(old)
-        added = valid & (rows.weights > 0)
-        removed = valid & (rows.weights < 0)
-        candidates = pa.concat_arrays([old, values.filter(pa.array(added))])
-        owners = np.concatenate([np.arange(size), ids[added]])
-        new = best(candidates, owners, size, greatest=extreme.greatest)
-        if removed.any():
-            again = self._losing(extreme, old, values.filter(pa.array(removed)), ids[removed])
-            if len(again):
-                rescanned = self._rescan(extreme, keys.take(pa.array(again)), after)
-                place = np.arange(size)
-                place[again] = size + np.arange(len(again))
-                new = pa.concat_arrays([new, rescanned]).take(pa.array(place))
-        return new
-
-    def _losing(self, extreme: Extreme, old: pa.Array, removed: pa.Array, owners: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The groups from which a value is removed that is as good as the one they had, or which had none."""
-        held = old.take(pa.array(owners))
-        ranks = column_ranks(pa.concat_arrays([held, removed]), descending=extreme.greatest, nulls_first=False)
-        return np.unique(owners[ranks[len(held) :] <= ranks[: len(held)]])
-
-    def _rescan(self, extreme: Extreme, keys: pa.RecordBatch, after: Arrangement) -> pa.Array:
-        found = after.lookup(keys, range(self.keys)).consolidated()
-        rows, ids = _where(Delta(found.rows, found.weights), found.probe, extreme.condition)
-        return best(rows.rows.column(extreme.column), ids, keys.num_rows, greatest=extreme.greatest)
+        versions = []
+        for i, extreme in enumerate(self._extremes):
+            old = found.rows.column(self.keys + i).take(index)
+            new = renewed(extreme, old, delta=changed.delta, ids=ids, keys=keys, after=changed.arranged[1])
+            versions.append((old, new))
+        both = [pa.concat_arrays(pair) for pair in versions]
+        change = difference(self._extremes_schema, keys.columns, both, where >= 0, there[-1])
+        return both if len(there) == 2 else [new for _, new in versions], (state[1].insert(change),)
 
 
-def best(values: pa.Array, owners: NDArray[np.int64], size: int, *, greatest: bool) -> pa.Array:
-    """The least, or greatest, value of each of `size` owners; NULL for one that has none."""
-    ranks = column_ranks(values, descending=greatest, nulls_first=False)
-    order = np.lexsort((ranks, owners))
-    first = np.ones(len(order), bool)
-    first[1:] = owners[order][1:] != owners[order][:-1]
-    chosen = np.full(size, -1)
-    chosen[owners[order[first]]] = order[first]
-    return values.take(pa.array(chosen, mask=chosen < 0))
+def normalised(keys: Sequence[pa.Array], rows: Int64s) -> list[pa.Array]:
+    """Some rows of grouping keys as Spark gives them: −0.0 becomes 0.0."""
+    if not keys:
+        return []
+    index = pa.array(rows)
+    taken = [key.take(index) for key in keys]
+    return [pc.add(key, 0.0).cast(key.type) if pa.types.is_floating(key.type) else key for key in taken]
 
 
-def normalised(keys: pa.RecordBatch) -> pa.RecordBatch:
-    """Grouping keys as Spark gives them: −0.0 becomes 0.0."""
-    columns = [
-        pc.add(column, 0.0).cast(column.type) if pa.types.is_floating(column.type) else column for column in keys.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=keys.schema.names) if columns else keys
+def _pieces(delta: Delta, ids: Int64s) -> Iterator[tuple[pa.RecordBatch, Int64s, Int64s]]:
+    if len(delta) <= _PIECE:
+        yield delta.rows, delta.weights, ids
+        return
+    for start in range(0, len(delta), _PIECE):
+        end = start + _PIECE
+        yield delta.rows.slice(start, _PIECE), delta.weights[start:end], ids[start:end]
 
 
-def _where(delta: Delta, ids: NDArray[np.int64], condition: int | None) -> tuple[Delta, NDArray[np.int64]]:
-    if condition is None:
-        return delta, ids
-    mask = delta.rows.column(condition).fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003
-    return delta.where(mask), ids[mask]
+def _appearing(seen: Arrangement, delta: Delta, ids: Int64s) -> tuple[Arrangement, Delta, Int64s]:
+    """The rows whose count leaves 0, with weight 1, and those whose count returns to it, with weight −1.
 
-
-def _appearing(seen: Arrangement, delta: Delta) -> tuple[Arrangement, Delta]:
-    """The rows whose count leaves 0, with weight 1, and those whose count returns to it, with weight −1."""
+    Beside them the new counts, and the groups that the rows are of, given the groups of the delta's rows.
+    """
     groups = group_rows(delta.rows, range(delta.rows.num_columns))
-    rows = normalised(delta.rows.take(pa.array(groups.representatives)))
+    columns = normalised(delta.rows.columns, groups.representatives)
+    rows = pa.RecordBatch.from_arrays(columns, schema=delta.schema)
     change = sum_by(groups.ids, groups.count, delta.weights)
     found = seen.lookup(rows, range(rows.num_columns))
     before = sum_by(found.probe, groups.count, found.weights)
     turns = ((before + change) > 0).astype(np.int64) - (before > 0).astype(np.int64)
-    return seen.insert(Delta(rows, change)), Delta(rows, turns).where(turns != 0)
-
-
-def _group_numbers(rows: Delta, keys: int, delta: Delta, groups: Groups) -> NDArray[np.int64]:
-    """The group numbers, as in `groups`, of rows whose first columns are keys of the delta."""
-    representatives = delta.rows.select(range(keys)).take(pa.array(groups.representatives))
-    both = pa.concat_batches([representatives, rows.rows.select(range(keys))])
-    joint = group_rows(both, range(keys))
-    number = np.empty(joint.count, np.int64)
-    number[joint.ids[: groups.count]] = np.arange(groups.count)
-    return number[joint.ids[groups.count :]]
+    turning = turns != 0
+    return seen.insert(Delta(rows, change)), Delta(rows, turns).where(turning), ids[groups.representatives[turning]]

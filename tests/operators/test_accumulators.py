@@ -11,13 +11,13 @@ from operator import xor
 import numpy as np
 import pyarrow as pa
 import pytest
+from accumulating import State, cells_of, results, state_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.errors import EvaluationFailed
 from headwater.operators.accumulators import Accumulator, accumulator
 
-State = dict[tuple[int, int], np.ndarray]
 # The first call imports and the machine may be busy: time is for the benchmarks.
 unhurried = settings(deadline=None)
 
@@ -31,29 +31,8 @@ def made(function: str, *inputs: pa.DataType, **options: str) -> Accumulator:
     return found
 
 
-def state_of(acc: Accumulator, groups: list[int], inputs: list[pa.Array], weights: list[int]) -> State:
-    """The state as an arrangement has it: one vector for each (group, bucket), none that is all zero."""
-    entry = acc.contribute(inputs, np.array(weights, np.int64))
-    assert entry.values.shape == (len(entry.rows), acc.width)
-    assert entry.values.dtype == entry.rows.dtype == entry.buckets.dtype == np.int64
-    state: State = {}
-    for row, bucket, vector in zip(entry.rows.tolist(), entry.buckets.tolist(), entry.values, strict=True):
-        key = (groups[row], bucket)
-        state[key] = state.get(key, np.zeros(acc.width, np.int64)) + vector
-    return {key: vector for key, vector in state.items() if vector.any()}
-
-
 def finish(acc: Accumulator, size: int, state: State) -> list:
-    keys = np.array(list(state), np.int64).reshape(-1, 2)
-    sums = np.array(list(state.values()), np.int64).reshape(-1, acc.width)
-    # Empty rows in buckets of other functions change nothing.
-    keys = np.vstack([keys, [[0, 0], [size - 1, 9_999]]])
-    sums = np.vstack([sums, np.zeros((2, acc.width), np.int64)])
-    result = acc.finish(size, keys[:, 0], keys[:, 1], sums)
-    assert result.type == acc.type
-    result.validate(full=True)
-    assert len(result) == size
-    return result.to_pylist()
+    return results(acc, size, state).to_pylist()
 
 
 def one(acc: Accumulator, *columns: list, weights: list[int] | None = None, types: list[pa.DataType] | None = None) -> object:
@@ -113,24 +92,24 @@ def of_group(script: tuple, group: int) -> list:
 @unhurried
 @given(edits(doubles))
 def test_sum_of_doubles(script: tuple) -> None:
-    results = after_edits(made("Sum", pa.float64()), script, pa.float64())
-    assert all(same(results[group], float_sum(of_group(script, group))) for group in range(3))
+    found = after_edits(made("Sum", pa.float64()), script, pa.float64())
+    assert all(same(found[group], float_sum(of_group(script, group))) for group in range(3))
 
 
 @unhurried
 @given(edits(doubles))
 def test_average_of_doubles(script: tuple) -> None:
-    results = after_edits(made("Average", pa.float64()), script, pa.float64())
+    found = after_edits(made("Average", pa.float64()), script, pa.float64())
     for group in range(3):
         values = of_group(script, group)
-        assert same(results[group], float_sum(values) / len(values) if values else None)
+        assert same(found[group], float_sum(values) / len(values) if values else None)
 
 
 @unhurried
 @given(edits(st.floats(width=32)))
 def test_sum_of_floats_is_a_double(script: tuple) -> None:
-    results = after_edits(made("Sum", pa.float32()), script, pa.float32())
-    assert all(same(results[group], float_sum(of_group(script, group))) for group in range(3))
+    found = after_edits(made("Sum", pa.float32()), script, pa.float32())
+    assert all(same(found[group], float_sum(of_group(script, group))) for group in range(3))
 
 
 @unhurried
@@ -161,10 +140,10 @@ def test_sum_of_narrow_integers_is_long(type_: pa.DataType) -> None:
 @unhurried
 @given(edits(long))
 def test_average_of_integers_adds_doubles(script: tuple) -> None:
-    results = after_edits(made("Average", pa.int64()), script, pa.int64())
+    found = after_edits(made("Average", pa.int64()), script, pa.int64())
     for group in range(3):
         values = [float(value) for value in of_group(script, group)]
-        assert same(results[group], float_sum(values) / len(values) if values else None)
+        assert same(found[group], float_sum(values) / len(values) if values else None)
 
 
 def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
@@ -216,13 +195,11 @@ def test_sum_and_average_of_intervals(script: tuple) -> None:
         acc = made(function, type_)
         groups = [group for group, _ in script[1]]
         state = state_of(acc, groups, [pa.array([value for _, value in script[1]], type_)], [1] * len(groups))
-        keys = np.array(list(state), np.int64).reshape(-1, 2)
-        sums = np.array(list(state.values()), np.int64).reshape(-1, acc.width)
-        results = acc.finish(3, keys[:, 0], keys[:, 1], sums).cast(pa.int64()).to_pylist()
+        found = results(acc, 3, state).cast(pa.int64()).to_pylist()
         for group in range(3):
             values = of_group(script, group)
             expected = None if not values else sum(values) if function == "Sum" else half_up(Fraction(sum(values), len(values)))
-            assert results[group] == expected
+            assert found[group] == expected
 
 
 @pytest.mark.parametrize("type_", [pa.int8(), pa.int16(), pa.int32(), pa.int64()])
@@ -240,13 +217,10 @@ def test_bit_xor(type_: pa.DataType) -> None:
 
 def test_count() -> None:
     x, y = pa.array([1, None, 3, None]), pa.array(["a", "b", None, None])
-    weights = np.array([2, 3, 5, 7], np.int64)
-    groups, buckets = np.zeros(4, np.int64), np.zeros(4, np.int64)
+    weights = [2, 3, 5, 7]
     for inputs, expected in [([], 17), ([x], 7), ([y], 5), ([x, y], 2)]:
         acc = made("Count", *(array.type for array in inputs))
-        entry = acc.contribute(inputs, weights)
-        count = acc.finish(2, groups[entry.rows], buckets[entry.rows], entry.values)
-        assert count.to_pylist() == [expected, 0]
+        assert finish(acc, 2, state_of(acc, [0] * 4, inputs, weights)) == [expected, 0]
 
 
 @pytest.mark.parametrize("value", [1e16, math.nan, math.inf, -math.inf, 1.7976931348623157e308, 5e-324])
@@ -276,12 +250,12 @@ def test_many_groups() -> None:
     values[random.integers(0, len(values), 100)] = np.nan
     groups = random.integers(0, 40_000, len(values))
     acc = made("Sum", pa.float64())
-    entry = acc.contribute([pa.array(values)], np.ones(len(values), np.int64))
-    results = acc.finish(40_000, groups[entry.rows], entry.buckets, entry.values).to_pylist()
+    cells = cells_of(acc, 40_000, groups.tolist(), [pa.array(values)], [1] * len(values))
+    found = acc.finish(cells.alone(), 2).to_pylist()
     by_group: dict[int, list[float]] = {}
     for group, value in zip(groups.tolist(), values.tolist(), strict=True):
         by_group.setdefault(group, []).append(value)
-    assert all(same(results[group], float_sum(by_group.get(group, []))) for group in range(40_000))
+    assert all(same(found[group], float_sum(by_group.get(group, []))) for group in range(40_000))
 
 
 def test_slices_and_empty_inputs() -> None:

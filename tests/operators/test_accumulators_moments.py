@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import numpy as np
 import pyarrow as pa
 import pytest
+from accumulating import results, state_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,14 +29,8 @@ def result(function: str, rows: list[tuple], gone: list[tuple] | None = None, **
     everything = [*rows, *(gone or []), *(gone or [])]
     weights = [1] * len(rows) + [1] * len(gone or []) + [-1] * len(gone or [])
     arrays = [pa.array([row[i] for row in everything], pa.float64()) for i in range(columns)]
-    entry = acc.contribute(arrays, np.array(weights, np.int64))
-    state: dict[int, np.ndarray] = {}
-    for bucket, vector in zip(entry.buckets.tolist(), entry.values, strict=True):
-        state[bucket] = state.get(bucket, np.zeros(acc.width, np.int64)) + vector
-    buckets = np.array(list(state), np.int64)
-    sums = np.array(list(state.values()), np.int64).reshape(-1, acc.width)
-    found = acc.finish(2, np.zeros(len(buckets), np.int64), buckets, sums)
-    assert found.type == acc.type == pa.float64()
+    found = results(acc, 2, state_of(acc, [0] * len(everything), arrays, weights))
+    assert found.type == pa.float64()
     assert found[1].as_py() is None
     return found[0].as_py()
 

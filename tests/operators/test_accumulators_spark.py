@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from accumulating import results, state_of
 
 from headwater.errors import EvaluationFailed
 from headwater.operators.accumulators import accumulator
@@ -74,8 +75,7 @@ def by_accumulator(function: str, groups: list[int], inputs: list[pa.Array]) -> 
     mode = {"evalMode": json.dumps("TRY")} if function.startswith("try") else {}
     acc = accumulator(CLASSES[function], [array.type for array in inputs], mode)
     assert acc is not None
-    entry = acc.contribute(inputs, np.ones(len(groups), np.int64))
-    return acc.finish(max(groups) + 1, np.array(groups, np.int64)[entry.rows], entry.buckets, entry.values)
+    return results(acc, max(groups) + 1, state_of(acc, groups, inputs, [1] * len(groups)))
 
 
 def close(ours: Any, theirs: Any, slack: float) -> bool:

@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headwater.operators.accumulators.averages import average
+from headwater.operators.accumulators.cells import Accumulator, Cells, States
 from headwater.operators.accumulators.comoments import FORMULAS as COMOMENTS
 from headwater.operators.accumulators.comoments import CoMoments
-from headwater.operators.accumulators.contribution import Accumulator, Contribution
 from headwater.operators.accumulators.counts import BitXor, Count
 from headwater.operators.accumulators.moments import FORMULAS as MOMENTS
 from headwater.operators.accumulators.moments import Moments
@@ -45,7 +45,7 @@ from headwater.operators.accumulators.sums import total
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["INVERTIBLE", "Accumulator", "Contribution", "accumulator"]
+__all__ = ["INVERTIBLE", "Accumulator", "Cells", "States", "accumulator"]
 
 INVERTIBLE = ("Count", "Sum", "Average", *MOMENTS, *COMOMENTS, "BitXorAgg")
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})

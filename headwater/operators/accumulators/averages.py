@@ -1,5 +1,7 @@
 """Averages: an exact sum and a count, divided at the end as Spark divides: in doubles; half up for decimals and intervals."""
 
+# ruff: noqa: PLR0913, PLR0917  (a compiled loop takes its arrays one by one)
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -8,22 +10,31 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from headwater.operators.accumulators.contribution import Accumulator, Contribution, in_groups, present
-from headwater.operators.accumulators.doubles import WIDTH, contribute_doubles, finish_doubles
-from headwater.operators.accumulators.limbs import BITS, integers, lowest_64_bits, rounded, within
+from headwater.compiled import compiled
+from headwater.operators.accumulators.cells import present
+from headwater.operators.accumulators.doubles import WIDTH, add_doubles, finish_doubles
+from headwater.operators.accumulators.limbs import BITS, MASK, below, carry, halves, limit, magnitude, rounded
 from headwater.operators.accumulators.overflow import decimal_out_of_range, decimal_overflow, interval_overflow
-from headwater.operators.accumulators.sums import MAX_DIGITS, contribute_limbs, fits, sum_type
-from headwater.operators.accumulators.words import is_exact, limb_count, read_long, total_limbs, write_integers, write_long
+from headwater.operators.accumulators.sums import MAX_DIGITS, add_integers, sum_type
+from headwater.operators.accumulators.words import integers_of, is_exact, limb_count, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from headwater.operators.accumulators.cells import Accumulator, Cells, States
     from headwater.operators.accumulators.overflow import Mode
 
     Int64s = NDArray[np.int64]
+    Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
+    Words = NDArray[np.uint64]
+
+# Every integer up to here is a double.
+_DOUBLE = 1 << 53
+# Limbs up to so much make a sum of 64 bits.
+_LOW, _HIGH = 1 << 62, 1 << 30
 
 
 def average(of: pa.DataType, mode: Mode) -> Accumulator | None:
@@ -41,14 +52,15 @@ class FloatAverage:
 
     monoid: ClassVar[str] = "exact sum and count (+ of limbs in buckets of exponents)"
     width: ClassVar[int] = WIDTH
+    buckets: ClassVar[bool] = True
     type: ClassVar[pa.DataType] = pa.float64()
 
-    def contribute(self, inputs: Sequence[pa.Array], weights: Int64s) -> Contribution:
-        return contribute_doubles(inputs, weights)
+    def add(self, inputs: Sequence[pa.Array], weights: Int64s, ids: Int64s, cells: Cells, first: int) -> None:
+        add_doubles(inputs, weights, ids, cells, first)
 
-    def finish(self, size: int, groups: Int64s, buckets: Int64s, sums: Int64s) -> pa.Array:
-        values, counts = finish_doubles(size, groups, buckets, sums)
-        return pa.array(values / np.maximum(counts, 1), mask=counts == 0, from_pandas=False)
+    def finish(self, states: States, first: int) -> pa.Array:
+        values, counts = finish_doubles(states, first)
+        return written(values / np.maximum(counts, 1), self.type, counts == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +69,7 @@ class IntegerAverage:
 
     of: pa.DataType
     type: ClassVar[pa.DataType] = pa.float64()
+    buckets: ClassVar[bool] = False
 
     @property
     def monoid(self) -> str:
@@ -66,21 +79,54 @@ class IntegerAverage:
     def width(self) -> int:
         return 1 + limb_count(self.of)
 
-    def contribute(self, inputs: Sequence[pa.Array], weights: Int64s) -> Contribution:
+    def add(self, inputs: Sequence[pa.Array], weights: Int64s, ids: Int64s, cells: Cells, first: int) -> None:
         if self.of.bit_width <= BITS:
-            return contribute_limbs(inputs, weights)
-        rows, (array,), kept = present(inputs, weights)
-        double = read_long(array).astype(np.float64)
-        # The nearest double may be 2⁶³, which is no int64: halve it as a double, which is exact.
-        high = np.floor(double * 2.0**-BITS)
-        low = double - high * 2.0**BITS
-        values = np.stack([kept, low.astype(np.int64) * kept, high.astype(np.int64) * kept], axis=1)
-        return Contribution(rows, np.zeros(len(rows), np.int64), values)
+            add_integers(inputs, weights, ids, cells, first)
+        else:
+            _add_as_doubles(integers_of(inputs[0]), present(inputs, weights), ids, cells.sums, first)
 
-    def finish(self, size: int, groups: Int64s, buckets: Int64s, sums: Int64s) -> pa.Array:  # noqa: ARG002
-        counts = in_groups(size, groups, sums[:, 0])
-        values = rounded(total_limbs(size, groups, sums[:, 1:]), 0)
-        return pa.array(values / np.maximum(counts, 1), mask=counts == 0, from_pandas=False)
+    def finish(self, states: States, first: int) -> pa.Array:
+        values, null = _averages(states.values, states.size, first, self.width - 1)
+        return written(values, self.type, null)
+
+
+@compiled
+def _add_as_doubles(values: Int64s, weights: Int64s, ids: Int64s, sums: Int64s, first: int) -> None:
+    for i in range(len(values)):
+        low, high = values[i] & MASK, values[i] >> BITS
+        if not -_DOUBLE <= values[i] <= _DOUBLE:
+            # The nearest double may be 2⁶³, which is no int64: halve it as a double, which is exact.
+            double = float(values[i])
+            upper = np.floor(double * 2.0**-BITS)
+            low, high = np.int64(double - upper * 2.0**BITS), np.int64(upper)
+        cell = sums[ids[i]]
+        cell[first] += weights[i]
+        cell[first + 1] += low * weights[i]
+        cell[first + 2] += high * weights[i]
+
+
+@compiled
+def _averages(values: Int64s, size: int, first: int, limbs: int) -> tuple[Floats, Bools]:
+    results = values.shape[0] * size
+    averages, null = np.empty(results, np.float64), np.empty(results, np.bool_)
+    long = np.empty(4, np.int64)
+    for i in range(results):
+        cell = values[i // size, i % size]
+        count, low = cell[first], cell[first + 1]
+        high = cell[first + 2] if limbs == 2 else 0
+        if limbs == 1 or (-_LOW <= low < _LOW and -_HIGH <= high < _HIGH):
+            total = float(low + (high << BITS))
+        else:
+            long[0], long[1], long[2], long[3] = low, high, 0, 0
+            carry(long, 4)
+            total = rounded(long, 4, 0)
+        averages[i] = total / max(count, 1)
+        null[i] = count == 0
+    return averages, null
+
+
+# What became of the average of a group.
+_FOUND, _NONE, _SUM_LOST, _QUOTIENT_LOST = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +135,7 @@ class ExactAverage:
 
     of: pa.DataType
     mode: Mode
+    buckets: ClassVar[bool] = False
 
     @property
     def monoid(self) -> str:
@@ -104,47 +151,83 @@ class ExactAverage:
             return pa.decimal128(min(MAX_DIGITS, self.of.precision + 4), min(MAX_DIGITS, self.of.scale + 4))
         return self.of
 
-    def contribute(self, inputs: Sequence[pa.Array], weights: Int64s) -> Contribution:
-        return contribute_limbs(inputs, weights)
+    def add(self, inputs: Sequence[pa.Array], weights: Int64s, ids: Int64s, cells: Cells, first: int) -> None:
+        add_integers(inputs, weights, ids, cells, first)
 
-    def finish(self, size: int, groups: Int64s, buckets: Int64s, sums: Int64s) -> pa.Array:  # noqa: ARG002
-        counts = in_groups(size, groups, sums[:, 0])
-        limbs = total_limbs(size, groups, sums[:, 1:])
-        null = counts == 0
-        null |= self._lost(~fits(limbs, sum_type(self.of)))
-        scale = 10 ** (self.type.scale - self.of.scale) if pa.types.is_decimal(self.of) else 1
-        # Twice the scaled sum, plus the count, must fit in 64 bits to be divided there.
-        if within(limbs, -(1 << 61) // scale, (1 << 61) // scale).all():
-            return write_long(_half_up(lowest_64_bits(limbs) * scale, np.maximum(counts, 1)), self.type, null)
-        quotients = self._divide(integers(limbs), counts.tolist(), null, scale)
-        return write_integers(quotients, self.type, null)
+    def finish(self, states: States, first: int) -> pa.Array:
+        decimal = pa.types.is_decimal(self.of)
+        digits = (sum_type(self.of).precision, self.type.precision) if decimal else ()
+        limits = np.array([limit(10**count) for count in digits], np.uint64).reshape(-1, 2)
+        averages, fate = _half_up(states.values, states.size, first, self.width - 1, self._scale, limits)
+        if (fate > _NONE).any():
+            self._complain(states, first, fate)
+        return written(averages if decimal else averages[:, 0].copy(), self.type, fate != _FOUND)
 
-    def _lost(self, overflown: Bools) -> Bools:
-        """Which groups become NULL because their sums do not fit."""
-        if self.mode == "TRY" or not overflown.any():
-            return overflown
-        if pa.types.is_duration(self.of):
-            raise interval_overflow()
-        if self.mode == "ANSI":
-            raise decimal_overflow("try_avg")
-        return overflown
+    @property
+    def _scale(self) -> int:
+        """By how much the sum is multiplied before it is divided."""
+        return int(10 ** (self.type.scale - self.of.scale)) if pa.types.is_decimal(self.of) else 1
 
-    def _divide(self, totals: list[int], counts: list[int], null: Bools, scale: int) -> list[int]:
-        """The quotients; where one has too many digits, 0 and a NULL in `null`, or Spark's error."""
-        limit = 10**self.type.precision if pa.types.is_decimal(self.of) else 1 << 63
-        quotients = [0] * len(totals)
-        for group in np.flatnonzero(~null).tolist():
-            value, count = totals[group] * scale, counts[group]
-            quotient = (2 * abs(value) + count) // (2 * count)
-            if quotient < limit:
-                quotients[group] = quotient if value >= 0 else -quotient
-            elif self.mode == "ANSI":
-                raise decimal_out_of_range(value, count * 10**self.type.scale, self.type)
-            else:
-                null[group] = True
-        return quotients
+    def _complain(self, states: States, first: int, fate: NDArray[np.uint8]) -> None:
+        """Raises Spark's error for a sum or a quotient that does not fit, unless that is NULL."""
+        if self.mode != "TRY" and (fate == _SUM_LOST).any():
+            if pa.types.is_duration(self.of):
+                raise interval_overflow()
+            if self.mode == "ANSI":
+                raise decimal_overflow("try_avg")
+        for at in np.flatnonzero(fate == _QUOTIENT_LOST)[:1].tolist():
+            if self.mode == "ANSI":
+                count, *limbs = states.values[at // states.size, at % states.size, first : first + self.width].tolist()
+                total = sum(limb << (BITS * k) for k, limb in enumerate(limbs))
+                raise decimal_out_of_range(total * self._scale, count * 10**self.type.scale, self.type)
 
 
-def _half_up(values: Int64s, counts: Int64s) -> Int64s:
-    quotients: Int64s = (2 * np.abs(values) + counts) // (2 * counts)
-    return np.where(values < 0, -quotients, quotients)
+@compiled
+def _half_up(values: Int64s, size: int, first: int, limbs: int, scale: int, limits: Words) -> tuple[Int64s, NDArray[np.uint8]]:
+    """The halves of the averages, and what became of each; the limits are those of sums and averages, none for 64 bits."""
+    results = values.shape[0] * size
+    averages, fate = np.zeros((results, 2), np.int64), np.zeros(results, np.uint8)
+    digits = np.zeros(5, np.uint64)
+    for i in range(results):
+        cell = values[i // size, i % size]
+        if cell[first] == 0:
+            fate[i] = _NONE
+            continue
+        low, high, whole = halves(cell, first + 1, limbs)
+        size_low, size_high = magnitude(low, high)
+        fits = below(size_low, size_high, limits[0, 0], limits[0, 1]) if len(limits) else high == low >> 63
+        if not (whole and fits):
+            fate[i] = _SUM_LOST
+            continue
+        _divide(size_low, size_high, np.uint64(scale), np.uint64(max(cell[first], 1)), digits)
+        size_low, size_high = digits[0] | (digits[1] << np.uint64(BITS)), digits[2] | (digits[3] << np.uint64(BITS))
+        if digits[4] != 0 or (len(limits) and not below(size_low, size_high, limits[1, 0], limits[1, 1])):
+            fate[i] = _QUOTIENT_LOST
+            continue
+        if high < 0:
+            averages[i, 0] = -np.int64(size_low)
+            averages[i, 1] = ~np.int64(size_high) + (1 if size_low == 0 else 0)
+        else:
+            averages[i, 0], averages[i, 1] = np.int64(size_low), np.int64(size_high)
+    return averages, fate
+
+
+@compiled
+def _divide(low: np.uint64, high: np.uint64, scale: np.uint64, count: np.uint64, digits: Words) -> None:
+    """The integer times `scale`, divided by `count`, halves up, in five limbs; both are of less than 32 bits."""
+    bits, mask = np.uint64(BITS), np.uint64(MASK)
+    digits[0], digits[1], digits[2], digits[3] = low & mask, low >> bits, high & mask, high >> bits
+    digits[4] = np.uint64(0)
+    over = np.uint64(0)
+    for k in range(5):
+        product = digits[k] * scale + over
+        digits[k], over = product & mask, product >> bits
+    rest = np.uint64(0)
+    for k in range(4, -1, -1):
+        dividend = (rest << bits) | digits[k]
+        digits[k], rest = dividend // count, dividend % count
+    if rest + rest >= count:
+        digits[0] += np.uint64(1)
+        for k in range(4):
+            digits[k + 1] += digits[k] >> bits
+            digits[k] &= mask

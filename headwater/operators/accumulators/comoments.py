@@ -5,6 +5,8 @@
 A row's bucket is the pair of its values' windows. C, X and Y are rounded once; the rest is Spark's formula on doubles.
 """
 
+# ruff: noqa: PLR0913, PLR0917  (a compiled loop takes its arrays one by one)
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -13,15 +15,30 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from headwater.operators.accumulators.contribution import Contribution, in_groups, occupied, present
-from headwater.operators.accumulators.limbs import product
+from headwater.compiled import compiled
+from headwater.operators.accumulators.cells import present
+from headwater.operators.accumulators.doubles import is_finite, split
 from headwater.operators.accumulators.overflow import division_by_zero
-from headwater.operators.accumulators.powers import PIECE, WINDOWS, lowest, power_limbs, power_sums, quotient
+from headwater.operators.accumulators.powers import (
+    VALUE_LIMBS,
+    WINDOWS,
+    combined,
+    multiply,
+    power_limbs,
+    power_sum,
+    quotient,
+    spans,
+    times,
+    whole,
+)
+from headwater.operators.accumulators.words import doubles_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+
+    from headwater.operators.accumulators.cells import Cells, States
 
     Int64s = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -33,6 +50,8 @@ _COUNT, _STRANGE_X, _STRANGE_Y, _FIRST = 0, 1, 2, 3
 _TERMS = ((1, 0), (0, 1), (1, 1), (2, 0), (0, 2))
 # More than a column has windows.
 _SIDE = 128
+_BITS, _OFFSET = WINDOWS.bits, WINDOWS.offset
+_UNIT = WINDOWS.exponent(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +72,7 @@ class CoMoments:
 
     function: str
     undefined_is_nan: bool = False
+    buckets: ClassVar[bool] = True
     type: ClassVar[pa.DataType] = pa.float64()
 
     @property
@@ -68,81 +88,112 @@ class CoMoments:
     def width(self) -> int:
         return _FIRST + sum(power_limbs(i + j) for i, j in self._terms)
 
-    def contribute(self, inputs: Sequence[pa.Array], weights: Int64s) -> Contribution:
-        rows, arrays, kept = present(inputs, weights)
-        x, y = (array.to_numpy() for array in arrays)
-        buckets = np.empty(len(rows), np.int64)
-        values = np.empty((len(rows), self.width), np.int64)
-        for start in range(0, len(rows), PIECE):
-            piece = slice(start, start + PIECE)
-            buckets[piece] = self._contribute((x[piece], y[piece]), kept[piece], values[piece])
-        return Contribution(rows, buckets, values)
+    def add(self, inputs: Sequence[pa.Array], weights: Int64s, ids: Int64s, cells: Cells, first: int) -> None:
+        x, y = (doubles_of(array).view(np.int64) for array in inputs)
+        kept = present(inputs, weights)
+        places = cells.place(ids, WINDOWS.buckets(x, kept) * _SIDE + WINDOWS.buckets(y, kept))
+        _add(x, y, kept, places, cells.sums, first, len(self._terms))
 
-    def _contribute(self, columns: tuple[Floats, Floats], weights: Int64s, into: Int64s) -> Int64s:
-        buckets, limbs = zip(*(WINDOWS.split(column) for column in columns), strict=True)
-        negative = [np.signbit(column) for column in columns]
-        into[:, _COUNT] = weights
-        into[:, _STRANGE_X] = np.where(np.isfinite(columns[0]), 0, weights)
-        into[:, _STRANGE_Y] = np.where(np.isfinite(columns[1]), 0, weights)
-        at = _FIRST
-        for term in self._terms:
-            sides = [side for side, power in enumerate(term) for _ in range(power)]
-            value, minus = limbs[sides[0]], negative[sides[0]]
-            if len(sides) > 1:
-                value = product(value, limbs[sides[1]], power_limbs(2))
-                minus = minus ^ negative[sides[1]]
-            into[:, at : at + len(value)] = (value * np.where(minus, -weights, weights)).T
-            at += len(value)
-        pair: Int64s = buckets[0] * _SIDE + buckets[1]
-        return pair
-
-    def finish(self, size: int, groups: Int64s, buckets: Int64s, sums: Int64s) -> pa.Array:
-        joint = self._joint(size, *occupied(groups, buckets, sums))
+    def finish(self, states: States, first: int) -> pa.Array:
+        joint = Joint(*_joint(states.values, states.size, states.buckets, states.following, first, len(self._terms)))
         with np.errstate(all="ignore"):
             values, null, undefined = FORMULAS[self.function][1](joint)
         if self.undefined_is_nan:
             values = np.where(undefined, np.nan, values)
         else:
             null = null | undefined
-        return pa.array(values, mask=null | (joint.n == 0), from_pandas=False)
+        return written(values, self.type, null | (joint.n == 0))
 
-    def _joint(self, size: int, groups: Int64s, buckets: Int64s, sums: Int64s) -> Joint:
-        counts = in_groups(size, groups, sums[:, _COUNT])
-        sides = [buckets // _SIDE, buckets % _SIDE]
-        base = [lowest(side) for side in sides]
-        shifts = [np.maximum(side - low, 0) for side, low in zip(sides, base, strict=True)]
-        unit = [WINDOWS.exponent(low) for low in base]
-        total: dict[tuple[int, int], list[int]] = {}
-        at = _FIRST
-        for i, j in self._terms:
-            slots = sums[:, at : at + power_limbs(i + j)]
-            total[i, j] = power_sums(size, groups, i * shifts[0] + j * shifts[1], slots)
-            at += slots.shape[1]
-        n = counts.tolist()
-        live = np.flatnonzero(counts).tolist()
-        strange_x = in_groups(size, groups, sums[:, _STRANGE_X]) != 0
-        strange_y = in_groups(size, groups, sums[:, _STRANGE_Y]) != 0
 
-        def mean(a: tuple[int, int], strange: Bools, exponent: int) -> Floats:
-            values = np.zeros(size)
-            values[live] = [quotient(total[a][g], n[g], exponent) for g in live]
-            return np.where(strange, np.nan, values)
+@compiled
+def _add(x: Int64s, y: Int64s, weights: Int64s, places: Int64s, sums: Int64s, first: int, terms: int) -> None:
+    values = np.empty((2, VALUE_LIMBS), np.int64)
+    product = np.empty(power_limbs(2), np.int64)
+    for i in range(len(x)):
+        if weights[i] == 0:
+            continue
+        cell = sums[places[i]]
+        finite = is_finite(x[i]), is_finite(y[i])
+        cell[first + _COUNT] += weights[i]
+        cell[first + _STRANGE_X] += 0 if finite[0] else weights[i]
+        cell[first + _STRANGE_Y] += 0 if finite[1] else weights[i]
+        values[:] = 0
+        if finite[0]:
+            values[0, 0], values[0, 1], values[0, 2], _ = split(x[i], _BITS, _OFFSET)
+        if finite[1]:
+            values[1, 0], values[1, 1], values[1, 2], _ = split(y[i], _BITS, _OFFSET)
+        minus_x, minus_y = (-1 if x[i] < 0 else 1), (-1 if y[i] < 0 else 1)
+        at = first + _FIRST
+        at = _add_limbs(cell, at, values[0], minus_x * weights[i])
+        at = _add_limbs(cell, at, values[1], minus_y * weights[i])
+        multiply(values[0], values[1], product)
+        at = _add_limbs(cell, at, product, minus_x * minus_y * weights[i])
+        if terms > 3:
+            multiply(values[0], values[0], product)
+            at = _add_limbs(cell, at, product, weights[i])
+            multiply(values[1], values[1], product)
+            at = _add_limbs(cell, at, product, weights[i])
 
-        def central(a: tuple[int, int], b: tuple[int, int], strange: Bools, exponent: int) -> Floats:
-            values = np.zeros(size)
-            ab = total.get((a[0] + b[0], a[1] + b[1]))
-            if ab is not None:
-                values[live] = [quotient(n[g] * ab[g] - total[a][g] * total[b][g], n[g], exponent) for g in live]
-            return np.where(strange, np.nan, values)
 
-        return Joint(
-            n=counts.astype(np.float64),
-            mean_x=mean((1, 0), strange_x, unit[0]),
-            mean_y=mean((0, 1), strange_y, unit[1]),
-            c=central((1, 0), (0, 1), strange_x | strange_y, unit[0] + unit[1]),
-            x=central((1, 0), (1, 0), strange_x, 2 * unit[0]),
-            y=central((0, 1), (0, 1), strange_y, 2 * unit[1]),
-        )
+@compiled
+def _add_limbs(cell: Int64s, at: int, limbs: Int64s, weight: int) -> int:
+    for k in range(len(limbs)):
+        cell[at + k] += limbs[k] * weight
+    return at + len(limbs)
+
+
+@compiled
+def _joint(
+    values: Int64s, size: int, buckets: Int64s, following: Int64s, first: int, terms: int
+) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
+    """What `Joint` holds."""
+    results = values.shape[0] * size
+    found = np.zeros((6, results), np.float64)
+    width = _FIRST + 2 * power_limbs(1) + (terms - 2) * power_limbs(2)
+    for i in range(results):
+        version, group = values[i // size], i % size
+        n = strange_x = strange_y = 0
+        cell = group
+        while cell >= 0:
+            n += version[cell, first + _COUNT]
+            strange_x += version[cell, first + _STRANGE_X]
+            strange_y += version[cell, first + _STRANGE_Y]
+            cell = following[cell]
+        found[0, i] = n
+        if n > 0:
+            _central(version, (group, first, width, _SIDE), n, buckets, following, found[1:, i])
+        if strange_x != 0:
+            found[1, i] = found[3, i] = found[4, i] = np.nan
+        if strange_y != 0:
+            found[2, i] = found[3, i] = found[5, i] = np.nan
+    return found[0], found[1], found[2], found[3], found[4], found[5]
+
+
+@compiled
+def _central(
+    version: Int64s, chain: tuple[int, int, int, int], n: int, buckets: Int64s, following: Int64s, found: Floats
+) -> None:
+    """The means of x and y, C, X and Y of a group."""
+    group, first, width, side = chain
+    span = spans(version, chain, buckets, following)
+    unit_x, unit_y = _UNIT + _BITS * span[0], _UNIT + _BITS * span[2]
+    many = whole(n)
+    at = first + _FIRST
+    x = power_sum(version, group, at, (1, 0, side), span, buckets, following)
+    at += power_limbs(1)
+    y = power_sum(version, group, at, (0, 1, side), span, buckets, following)
+    at += power_limbs(1)
+    xy = power_sum(version, group, at, (1, 1, side), span, buckets, following)
+    at += power_limbs(2)
+    found[0] = quotient(x, n, 1, unit_x)
+    found[1] = quotient(y, n, 1, unit_y)
+    found[2] = quotient(combined(1, times(many, xy), -1, times(x, y)), n, 1, unit_x + unit_y)
+    if at < first + width:
+        xx = power_sum(version, group, at, (2, 0, side), span, buckets, following)
+        at += power_limbs(2)
+        yy = power_sum(version, group, at, (0, 2, side), span, buckets, following)
+        found[3] = quotient(combined(1, times(many, xx), -1, times(x, x)), n, 1, 2 * unit_x)
+        found[4] = quotient(combined(1, times(many, yy), -1, times(y, y)), n, 1, 2 * unit_y)
 
 
 def _population(j: Joint) -> tuple[Floats, Bools, Bools]:

@@ -5,6 +5,8 @@ one, m · 2^(p − start of the window) is an integer of a few limbs, and bucket
 Zeros have no mantissa and NaN and ±∞ no position: bucket 0 only counts them.
 """
 
+# ruff: noqa: PLR0913, PLR0917  (a compiled loop takes its arrays one by one)
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -12,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headwater.operators.accumulators.contribution import Contribution, in_groups, occupied, present
-from headwater.operators.accumulators.limbs import BITS, MASK, carry, rounded
+from headwater.compiled import compiled
+from headwater.operators.accumulators.cells import is_used, present
+from headwater.operators.accumulators.limbs import BITS, LOWEST_EXPONENT, MANTISSA_BITS, MASK, carry, rounded
+from headwater.operators.accumulators.words import doubles_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,18 +25,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from headwater.operators.accumulators.cells import Cells, States
+
     Int64s = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-MANTISSA_BITS = 53
-LOWEST_EXPONENT = -1074
 # The exponent field of NaN and ±∞.
 _NOT_FINITE = 0x7FF
+_FRACTION = (1 << (MANTISSA_BITS - 1)) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows of `bits` positions each, laid so that everyday numbers share one."""
+    """Windows of `bits` positions each, 32 or 64, laid so that everyday numbers share one."""
 
     bits: int
     offset: int
@@ -46,102 +51,127 @@ class Windows:
         """The integers of a bucket count multiples of 2 to this power."""
         return LOWEST_EXPONENT - self.offset + self.bits * (bucket - 1)
 
-    def split(self, values: Floats) -> tuple[Int64s, Int64s]:
-        """The bucket of each double, and the limbs of its magnitude as [limbs, n]; NaN and ±∞ are taken as 0."""
-        word = values.view(np.int64)
-        field = (word >> (MANTISSA_BITS - 1)) & _NOT_FINITE
-        mantissa = word & ((1 << (MANTISSA_BITS - 1)) - 1)
-        mantissa |= (field != 0).astype(np.int64) << (MANTISSA_BITS - 1)
-        mantissa[field == _NOT_FINITE] = 0
-        position = np.maximum(field, 1) + (self.offset - 1)
-        buckets = position // self.bits + 1
-        within = position % self.bits
-        buckets[mantissa == 0] = 0
-        shift = within & (BITS - 1)
-        # Two halves, each shifted by less than a limb: neither leaves 64 bits, and their overlap in the middle limb is bitwise.
-        low = (mantissa & MASK) << shift
-        high = (mantissa >> BITS) << shift
-        limbs = np.zeros((self.limbs, len(values)), np.int64)
-        limbs[0], limbs[1], limbs[2] = low & MASK, (low >> BITS) | (high & MASK), high >> BITS
-        if self.bits > BITS:
-            upper = within >= BITS
-            limbs[1:, upper] = limbs[:-1, upper]
-            limbs[0, upper] = 0
-        return buckets, limbs
+    def buckets(self, words: Int64s, weights: Int64s) -> Int64s:
+        """The bucket of each double, given as its word; 0 where the weight is."""
+        return _buckets(words, weights, self.bits, self.offset)
+
+
+@compiled
+def _buckets(words: Int64s, weights: Int64s, bits: int, offset: int) -> Int64s:
+    buckets = np.zeros(len(words), np.int64)
+    for i in range(len(words)):
+        field = (words[i] >> (MANTISSA_BITS - 1)) & _NOT_FINITE
+        zero = field == 0 and words[i] & _FRACTION == 0
+        if weights[i] != 0 and field != _NOT_FINITE and not zero:
+            buckets[i] = (max(field, 1) + offset - 1) // bits + 1
+    return buckets
+
+
+@compiled
+def split(word: int, bits: int, offset: int) -> tuple[int, int, int, int]:
+    """Three limbs of the magnitude of a finite double, and how many limbs above the start of its window they begin."""
+    field = (word >> (MANTISSA_BITS - 1)) & _NOT_FINITE
+    mantissa = word & _FRACTION
+    if field != 0:
+        mantissa |= 1 << (MANTISSA_BITS - 1)
+    within = (max(field, 1) + offset - 1) % bits
+    shift = within & (BITS - 1)
+    # Two halves, each shifted by less than a limb: neither leaves 64 bits, and their overlap in the middle limb is bitwise.
+    low = (mantissa & MASK) << shift
+    high = (mantissa >> BITS) << shift
+    return low & MASK, (low >> BITS) | (high & MASK), high >> BITS, within >> 5
+
+
+@compiled
+def is_finite(word: int) -> bool:
+    return (word >> (MANTISSA_BITS - 1)) & _NOT_FINITE != _NOT_FINITE
 
 
 # Magnitudes from 2⁻¹⁸ to 2⁴⁶ (4 millionths to 70 million millions) are one window.
 SUM_WINDOWS = Windows(bits=64, offset=20)
+_SUM_BITS, _SUM_OFFSET = SUM_WINDOWS.bits, SUM_WINDOWS.offset
+_SUM_EXPONENT = SUM_WINDOWS.exponent(0)
 
 # Slots of a sum: the number of values, then four limbs; in bucket 0, how many are NaN, +∞ and −∞ instead.
 WIDTH = 5
 _NAN, _PLUS, _MINUS = 1, 2, 3
-# Rows and groups are worked on in pieces that stay in the cache.
-_PIECE = 1 << 14
+_STEP = _SUM_BITS // BITS
+# The limbs from the lowest bucket to the highest, and one that takes the carry.
+_LONGEST = _STEP * (2 * 1024 // _SUM_BITS + 2) + WIDTH
 
 
-def contribute_doubles(inputs: Sequence[pa.Array], weights: Int64s) -> Contribution:
-    """What floats or doubles add to a sum."""
-    rows, (array,), kept = present(inputs, weights)
-    doubles: Floats = array.to_numpy().astype(np.float64, copy=False)
-    buckets = np.empty(len(rows), np.int64)
-    values = np.empty((len(rows), WIDTH), np.int64)
-    for start in range(0, len(rows), _PIECE):
-        piece = slice(start, start + _PIECE)
-        buckets[piece] = _contribute(doubles[piece], kept[piece], values[piece])
-    return Contribution(rows, buckets, values)
+def add_doubles(inputs: Sequence[pa.Array], weights: Int64s, ids: Int64s, cells: Cells, first: int) -> None:
+    """Adds what floats or doubles contribute to a sum."""
+    words, kept = doubles_of(inputs[0]).view(np.int64), present(inputs, weights)
+    places = cells.place(ids, SUM_WINDOWS.buckets(words, kept))
+    _add(words, kept, places, cells.sums, first)
 
 
-def _contribute(doubles: Floats, weights: Int64s, into: Int64s) -> Int64s:
-    buckets, limbs = SUM_WINDOWS.split(doubles)
-    signed = np.where(np.signbit(doubles), -weights, weights)
-    into[:, 0] = weights
-    np.multiply(limbs.T, signed[:, None], out=into[:, 1:])
-    strange = np.flatnonzero(~np.isfinite(doubles))
-    if len(strange):
-        kind = np.where(np.isnan(doubles[strange]), _NAN, np.where(doubles[strange] > 0, _PLUS, _MINUS))
-        into[strange, kind] = weights[strange]
-    return buckets
+@compiled
+def _add(words: Int64s, weights: Int64s, places: Int64s, sums: Int64s, first: int) -> None:
+    for i in range(len(words)):
+        if weights[i] == 0:
+            continue
+        cell = sums[places[i]]
+        cell[first] += weights[i]
+        if is_finite(words[i]):
+            low, middle, high, above = split(words[i], _SUM_BITS, _SUM_OFFSET)
+            signed = -weights[i] if words[i] < 0 else weights[i]
+            cell[first + 1 + above] += low * signed
+            cell[first + 2 + above] += middle * signed
+            cell[first + 3 + above] += high * signed
+        elif words[i] & _FRACTION != 0:
+            cell[first + _NAN] += weights[i]
+        else:
+            cell[first + (_MINUS if words[i] < 0 else _PLUS)] += weights[i]
 
 
-def finish_doubles(size: int, groups: Int64s, buckets: Int64s, sums: Int64s) -> tuple[Floats, Int64s]:
-    """The sum of each group, correctly rounded, and how many values it has."""
-    groups, buckets, sums = occupied(groups, buckets, sums)
-    counts = in_groups(size, groups, sums[:, 0])
-    finite = buckets > 0
-    result = _round_groups(size, groups[finite], buckets[finite], sums[finite, 1:])
-    strange = np.flatnonzero((buckets == 0) & sums[:, 1:].any(axis=1))
-    if len(strange):
-        plus = in_groups(size, groups[strange], sums[strange, _PLUS]) != 0
-        minus = in_groups(size, groups[strange], sums[strange, _MINUS]) != 0
-        nan = in_groups(size, groups[strange], sums[strange, _NAN]) != 0
-        result[plus] = np.inf
-        result[minus] = -np.inf
-        result[nan | (plus & minus)] = np.nan
-    return result, counts
+def finish_doubles(states: States, first: int) -> tuple[Floats, Int64s]:
+    """The sum of each group in each version, correctly rounded, and how many values it has."""
+    return _finish(states.values, states.size, states.buckets, states.following, first)
 
 
-def _round_groups(size: int, groups: Int64s, buckets: Int64s, limbs: Int64s) -> Floats:
-    result = np.zeros(size)
-    if not len(groups):
-        return result
-    if size <= _PIECE:
-        return _round_piece(size, groups, buckets, limbs)
-    for start in range(0, size, _PIECE):
-        mine = np.flatnonzero((groups >= start) & (groups < start + _PIECE))
-        if len(mine):
-            count = min(_PIECE, size - start)
-            result[start : start + count] = _round_piece(count, groups[mine] - start, buckets[mine], limbs[mine])
-    return result
+@compiled
+def _finish(values: Int64s, size: int, buckets: Int64s, following: Int64s, first: int) -> tuple[Floats, Int64s]:
+    results = values.shape[0] * size
+    sums, counts = np.zeros(results, np.float64), np.zeros(results, np.int64)
+    long = np.zeros(_LONGEST, np.int64)
+    for i in range(results):
+        version, group = values[i // size], i % size
+        head = version[group]
+        cell = group
+        while cell >= 0:
+            counts[i] += version[cell, first]
+            cell = following[cell]
+        plus, minus = head[first + _PLUS] != 0, head[first + _MINUS] != 0
+        if head[first + _NAN] != 0 or (plus and minus):
+            sums[i] = np.nan
+        elif plus or minus:
+            sums[i] = np.inf if plus else -np.inf
+        else:
+            sums[i] = _total(version, following[group], buckets, following, first, long)
+    return sums, counts
 
 
-def _round_piece(size: int, groups: Int64s, buckets: Int64s, limbs: Int64s) -> Floats:
-    """All buckets of a group in one long integer: as long as the buckets of these groups reach, and not all 66 limbs."""
-    lowest = int(buckets.min())
-    step = SUM_WINDOWS.bits // BITS
-    # One limb more than the windows reach takes the carry.
-    long = np.zeros((step * (int(buckets.max()) - lowest) + limbs.shape[1] + 1, size), np.int64)
-    first = step * (buckets - lowest) * size + groups
-    for k in range(limbs.shape[1]):
-        np.add.at(long.reshape(-1), first + k * size, limbs[:, k])
-    return rounded(carry(long), SUM_WINDOWS.exponent(lowest))
+@compiled
+def _total(version: Int64s, start: int, buckets: Int64s, following: Int64s, first: int, long: Int64s) -> float:
+    """All buckets of a group, of which `start` is the first, in one long integer, rounded."""
+    lowest, highest = 1 << 30, 0
+    cell = start
+    while cell >= 0:
+        if is_used(version[cell], first + 1, WIDTH - 1):
+            lowest, highest = min(lowest, buckets[cell]), max(highest, buckets[cell])
+        cell = following[cell]
+    if highest == 0:
+        return 0.0
+    count = _STEP * (highest - lowest) + WIDTH
+    long[:count] = 0
+    cell = start
+    while cell >= 0:
+        if lowest <= buckets[cell] <= highest:
+            at = _STEP * (buckets[cell] - lowest)
+            for k in range(WIDTH - 1):
+                long[at + k] += version[cell, first + 1 + k]
+        cell = following[cell]
+    carry(long, count)
+    return rounded(long, count, _SUM_EXPONENT + _SUM_BITS * lowest)

@@ -1,92 +1,132 @@
-"""Arithmetic on many big integers at once, in limbs of 32 bits.
+"""Arithmetic on big integers in limbs of 32 bits.
 
-A column of an array `[limbs, n]` of int64 is one integer, the lowest limb first: Σ limb[k] · 2³²ᵏ. Limbs may be of any size and
-sign until `carry` normalises them; it needs a last limb that is empty, and leaves the sign there.
+An array of int64 is one integer, the lowest limb first: Σ limb[k] · 2³²ᵏ. Limbs may be of any size and sign until `carry`
+normalises them; it needs a last limb with room for the carry, and leaves the sign there.
+
+Integers of up to 128 bits are two halves, (low, high), of 64 bits.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from headwater.compiled import compiled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Int64s = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
 
 BITS = 32
-MASK = np.int64((1 << BITS) - 1)
+MASK = (1 << BITS) - 1
+_HALF = 1 << (BITS - 1)
+# Of a double: how many bits it has, and the power of two below which there is none.
+MANTISSA_BITS = 53
+LOWEST_EXPONENT = -1074
 
 
-def carry(limbs: Int64s) -> Int64s:
-    """The same integers (in place) with every limb but the last in 0 … 2³²−1."""
-    for k in range(len(limbs) - 1):
+@compiled
+def carry(limbs: Int64s, count: int) -> None:
+    """The same integer, in `count` limbs, with every limb but the last in 0 … 2³²−1."""
+    for k in range(count - 1):
         limbs[k + 1] += limbs[k] >> BITS
         limbs[k] &= MASK
-    return limbs
 
 
-def limbs_of(value: int, count: int) -> Int64s:
-    """One integer as a column of limbs, normalised."""
-    low = [(value >> (BITS * k)) & int(MASK) for k in range(count - 1)]
-    return np.array([*low, value >> (BITS * (count - 1))], np.int64)[:, None]
+@compiled
+def leading(limbs: Int64s, count: int) -> tuple[np.uint64, int]:
+    """The 64 leading bits of a normalised integer > 0, and the power of two they count; the last bit tells if any follow."""
+    top = count - 1
+    while limbs[top] == 0:
+        top -= 1
+    second = limbs[top - 1] if top >= 1 else 0
+    third = limbs[top - 2] if top >= 2 else 0
+    shift = BITS - math.frexp(float(limbs[top]))[1]
+    bits = (np.uint64(limbs[top]) << np.uint64(BITS) | np.uint64(second)) << np.uint64(shift)
+    bits |= np.uint64(third >> (BITS - shift))
+    rest = (third << shift) & MASK
+    for k in range(top - 2):
+        rest |= limbs[k]
+    if rest != 0:
+        bits |= np.uint64(1)
+    return bits, BITS * (top - 1) - shift
 
 
-def within(limbs: Int64s, low: int, high: int) -> NDArray[np.bool_]:
-    """Which of the integers are in low … high−1."""
-    from_low = carry(limbs - limbs_of(low, len(limbs)))[-1]
-    from_high = carry(limbs - limbs_of(high, len(limbs)))[-1]
-    result: NDArray[np.bool_] = (from_low >= 0) & (from_high < 0)
-    return result
+@compiled
+def nearest(bits: np.uint64, power: int) -> float:
+    """The double nearest to bits · 2^power, where bits ≥ 2⁶³ (ties to even, ±∞ beyond the range)."""
+    drop = LOWEST_EXPONENT - power
+    if drop <= 64 - MANTISSA_BITS:
+        return math.ldexp(float(bits), power)
+    # A subnormal number has fewer bits, and must be rounded to these at once.
+    if drop > 64:
+        return 0.0
+    whole = bits >> np.uint64(drop) if drop < 64 else np.uint64(0)
+    rest = bits - (whole << np.uint64(drop)) if drop < 64 else bits
+    half = np.uint64(1) << np.uint64(drop - 1)
+    if rest > half or (rest == half and whole & np.uint64(1)):
+        whole += np.uint64(1)
+    return math.ldexp(float(whole), LOWEST_EXPONENT)
 
 
-def lowest_64_bits(limbs: Int64s, at: int = 0) -> Int64s:
-    """The 64 bits from limb `at` on of normalised integers, as int64 (modulo 2⁶⁴)."""
-    return limbs[at] | (limbs[at + 1] << BITS)
+@compiled
+def rounded(limbs: Int64s, count: int, exponent: int) -> float:
+    """The double nearest to an integer times 2^exponent; the limbs are normalised and are used up."""
+    negative = absolute(limbs, count)
+    used = False
+    for k in range(count):
+        used |= limbs[k] != 0
+    if not used:
+        return 0.0
+    bits, power = leading(limbs, count)
+    magnitude = nearest(bits, exponent + power)
+    return -magnitude if negative else magnitude
 
 
-def product(a: Int64s, b: Int64s, count: int) -> Int64s:
-    """The products, in `count` limbs, of normalised integers that are not negative."""
-    left, right = a.view(np.uint64), b.view(np.uint64)
-    columns = np.zeros((len(a) + len(b) + 1, a.shape[1]), np.uint64)
-    for i, x in enumerate(left):
-        for j, y in enumerate(right):
-            term = x * y
-            columns[i + j] += term & np.uint64(MASK)
-            columns[i + j + 1] += term >> np.uint64(BITS)
-    return carry(columns.view(np.int64))[:count]
+@compiled
+def absolute(limbs: Int64s, count: int) -> bool:
+    """Makes a normalised integer its absolute value, and tells whether it was negative."""
+    negative = limbs[count - 1] < 0
+    if negative:
+        for k in range(count):
+            limbs[k] = -limbs[k]
+        carry(limbs, count)
+    return negative
 
 
-def integers(limbs: Int64s) -> list[int]:
-    """Normalised integers as Python's own."""
-    size = 4 * len(limbs)
-    raw = limbs.T.astype(np.uint32).tobytes()
-    return [int.from_bytes(raw[at : at + size], "little", signed=True) for at in range(0, len(raw), size)]
+@compiled
+def halves(slots: Int64s, first: int, count: int) -> tuple[int, int, bool]:
+    """The integer in 1, 2 or 4 slots from `first` on, as low and high half, and whether these hold it all."""
+    if count == 1:
+        return slots[first], slots[first] >> 63, True
+    if count == 2:
+        top = slots[first + 1] + (slots[first] >> BITS)
+        return (top << BITS) | (slots[first] & MASK), top >> BITS, True
+    second = slots[first + 1] + (slots[first] >> BITS)
+    third = slots[first + 2] + (second >> BITS)
+    top = slots[first + 3] + (third >> BITS)
+    low = ((second & MASK) << BITS) | (slots[first] & MASK)
+    return low, (top << BITS) | (third & MASK), -_HALF <= top < _HALF
 
 
-def rounded(limbs: Int64s, exponent: int) -> NDArray[np.float64]:
-    """The double nearest to each integer times 2^exponent (ties to even, ±∞ beyond the range).
+@compiled
+def magnitude(low: int, high: int) -> tuple[np.uint64, np.uint64]:
+    """The halves of the absolute value."""
+    if high >= 0:
+        return np.uint64(low), np.uint64(high)
+    return np.uint64(-low), np.uint64(~high) + np.uint64(1 if low == 0 else 0)
 
-    The limbs are normalised and are used up. An integer times 2^exponent must be a multiple of 2⁻¹⁰⁷⁴, as sums of doubles are:
-    then a subnormal result is exact and is not rounded a second time.
-    """
-    negative = limbs[-1] < 0
-    if negative.any():
-        np.negative(limbs, out=limbs, where=negative)
-        carry(limbs)
-    # Two empty limbs below, so that there always are three to look at.
-    padded = np.concatenate([np.zeros((2, limbs.shape[1]), np.int64), limbs])
-    used = padded[2:] != 0
-    top = np.where(used.any(axis=0), len(padded) - 1 - np.argmax(used[::-1], axis=0), 2)
-    bottom = np.argmax(used, axis=0) + 2
-    column = np.arange(limbs.shape[1])
-    first, second, third = (padded[top - k, column] for k in range(3))
-    shift = BITS - np.frexp(first.astype(np.float64))[1].astype(np.int64)
-    leading = ((first << BITS) | second).view(np.uint64) << shift.view(np.uint64)
-    leading |= (third >> (BITS - shift)).view(np.uint64)
-    # 64 leading bits; whether anything follows is told by the last of them, far below where a double rounds.
-    leading |= (((third << shift) & MASK) != 0) | (bottom < top - 2)
-    with np.errstate(over="ignore"):
-        magnitude = np.ldexp(leading.astype(np.float64), (exponent + BITS * (top - 3) - shift).astype(np.intc))
-    return np.where(negative, -magnitude, magnitude)
+
+@compiled
+def below(low: np.uint64, high: np.uint64, limit_low: np.uint64, limit_high: np.uint64) -> bool:
+    """Whether an integer ≥ 0 is less than the limit."""
+    return bool(high < limit_high or (high == limit_high and low < limit_low))
+
+
+def limit(value: int) -> tuple[np.uint64, np.uint64]:
+    """A Python integer ≥ 0 of at most 128 bits as its halves."""
+    return np.uint64(value & ((1 << 64) - 1)), np.uint64(value >> 64)

@@ -7,6 +7,8 @@
 The central moments are rounded once; what follows is Spark's own formula on doubles, and overflows and underflows as that does.
 """
 
+# ruff: noqa: PLR0913, PLR0917  (a compiled loop takes its arrays one by one)
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -15,15 +17,30 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from headwater.operators.accumulators.contribution import Contribution, in_groups, occupied, present
-from headwater.operators.accumulators.limbs import product
+from headwater.compiled import compiled
+from headwater.operators.accumulators.cells import present
+from headwater.operators.accumulators.doubles import is_finite, split
 from headwater.operators.accumulators.overflow import division_by_zero
-from headwater.operators.accumulators.powers import PIECE, WINDOWS, lowest, power_limbs, power_sums, quotient
+from headwater.operators.accumulators.powers import (
+    VALUE_LIMBS,
+    WINDOWS,
+    combined,
+    multiply,
+    power_limbs,
+    power_sum,
+    quotient,
+    spans,
+    times,
+    whole,
+)
+from headwater.operators.accumulators.words import doubles_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
+
+    from headwater.operators.accumulators.cells import Cells, States
 
     Int64s = NDArray[np.int64]
     Floats = NDArray[np.float64]
@@ -31,6 +48,8 @@ if TYPE_CHECKING:
 
 # Slots: the number of values, how many of them are NaN or infinite, then the limbs of each power sum.
 _COUNT, _STRANGE, _FIRST = 0, 1, 2
+_BITS, _OFFSET = WINDOWS.bits, WINDOWS.offset
+_UNIT = WINDOWS.exponent(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +57,7 @@ class Central:
     """The count and the central moments Σ(x−μ)ᵏ of each group, k = 2, 3, …; NaN where a value is NaN or infinite."""
 
     n: Floats
-    moments: tuple[Floats, ...]
+    moments: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +66,7 @@ class Moments:
 
     function: str
     undefined_is_nan: bool = False
+    buckets: ClassVar[bool] = True
     type: ClassVar[pa.DataType] = pa.float64()
 
     @property
@@ -62,32 +82,13 @@ class Moments:
     def width(self) -> int:
         return _FIRST + sum(power_limbs(power) for power in range(1, self.order + 1))
 
-    def contribute(self, inputs: Sequence[pa.Array], weights: Int64s) -> Contribution:
-        rows, (array,), kept = present(inputs, weights)
-        doubles = array.to_numpy()
-        buckets = np.empty(len(rows), np.int64)
-        values = np.empty((len(rows), self.width), np.int64)
-        for start in range(0, len(rows), PIECE):
-            piece = slice(start, start + PIECE)
-            buckets[piece] = self._contribute(doubles[piece], kept[piece], values[piece])
-        return Contribution(rows, buckets, values)
+    def add(self, inputs: Sequence[pa.Array], weights: Int64s, ids: Int64s, cells: Cells, first: int) -> None:
+        words, kept = doubles_of(inputs[0]).view(np.int64), present(inputs, weights)
+        places = cells.place(ids, WINDOWS.buckets(words, kept))
+        _add(words, kept, places, cells.sums, first, self.order)
 
-    def _contribute(self, doubles: Floats, weights: Int64s, into: Int64s) -> Int64s:
-        buckets, limbs = WINDOWS.split(doubles)
-        signed = np.where(np.signbit(doubles), -weights, weights)
-        into[:, _COUNT] = weights
-        into[:, _STRANGE] = np.where(np.isfinite(doubles), 0, weights)
-        at = _FIRST
-        power = limbs
-        for exponent in range(1, self.order + 1):
-            if exponent > 1:
-                power = product(power, limbs, power_limbs(exponent))
-            into[:, at : at + len(power)] = (power * (signed if exponent % 2 else weights)).T
-            at += len(power)
-        return buckets
-
-    def finish(self, size: int, groups: Int64s, buckets: Int64s, sums: Int64s) -> pa.Array:
-        central = self._central(size, *occupied(groups, buckets, sums))
+    def finish(self, states: States, first: int) -> pa.Array:
+        central = Central(*_central(states.values, states.size, states.buckets, states.following, first, self.order))
         with np.errstate(all="ignore"):
             values, undefined = FORMULAS[self.function][1](central)
         null = central.n == 0
@@ -95,39 +96,85 @@ class Moments:
             values[undefined] = np.nan
         else:
             null |= undefined
-        return pa.array(values, mask=null, from_pandas=False)
-
-    def _central(self, size: int, groups: Int64s, buckets: Int64s, sums: Int64s) -> Central:
-        counts = in_groups(size, groups, sums[:, _COUNT])
-        strange = in_groups(size, groups, sums[:, _STRANGE]) != 0
-        base = lowest(buckets)
-        shifts = np.maximum(buckets - base, 0)
-        at, powers = _FIRST, []
-        for power in range(1, self.order + 1):
-            powers.append(power_sums(size, groups, power * shifts, sums[:, at : at + power_limbs(power)]))
-            at += power_limbs(power)
-        n = counts.tolist()
-        unit = WINDOWS.exponent(base)
-        rest = np.flatnonzero((counts != 0) & ~strange).tolist()
-        moments = []
-        for order in range(2, self.order + 1):
-            moment = np.where(strange, np.nan, 0.0)
-            moment[rest] = [_central_moment(order, n[g], [power[g] for power in powers], unit) for g in rest]
-            moments.append(moment)
-        return Central(counts.astype(np.float64), tuple(moments))
+        return written(values, self.type, null)
 
 
-def _central_moment(order: int, n: int, power: list[int], unit: int) -> float:
-    if order == 2:
-        s1, s2 = power[:2]
-        top = n * s2 - s1 * s1
-    elif order == 3:
-        s1, s2, s3 = power[:3]
-        top = n * (n * s3 - 3 * s1 * s2) + 2 * s1**3
-    else:
-        s1, s2, s3, s4 = power
-        top = n * (n * (n * s4 - 4 * s1 * s3) + 6 * s1 * s1 * s2) - 3 * s1**4
-    return quotient(top, n ** (order - 1), order * unit)
+@compiled
+def _add(words: Int64s, weights: Int64s, places: Int64s, sums: Int64s, first: int, order: int) -> None:
+    value = np.empty(VALUE_LIMBS, np.int64)
+    powers = np.empty((order + 1, power_limbs(order)), np.int64)
+    for i in range(len(words)):
+        if weights[i] == 0:
+            continue
+        cell = sums[places[i]]
+        cell[first + _COUNT] += weights[i]
+        if not is_finite(words[i]):
+            cell[first + _STRANGE] += weights[i]
+            continue
+        value[0], value[1], value[2], _ = split(words[i], _BITS, _OFFSET)
+        at = first + _FIRST
+        for power in range(1, order + 1):
+            limbs = powers[power, : power_limbs(power)]
+            if power == 1:
+                limbs[:] = value
+            else:
+                multiply(powers[power - 1, : power_limbs(power - 1)], value, limbs)
+            signed = -weights[i] if power % 2 and words[i] < 0 else weights[i]
+            for k in range(len(limbs)):
+                cell[at + k] += limbs[k] * signed
+            at += len(limbs)
+
+
+@compiled
+def _central(values: Int64s, size: int, buckets: Int64s, following: Int64s, first: int, order: int) -> tuple[Floats, Floats]:
+    results = values.shape[0] * size
+    counts, moments = np.zeros(results, np.float64), np.zeros((order - 1, results), np.float64)
+    width = _FIRST
+    for power in range(1, order + 1):
+        width += power_limbs(power)
+    for i in range(results):
+        version, group = values[i // size], i % size
+        n = strange = 0
+        cell = group
+        while cell >= 0:
+            n += version[cell, first + _COUNT]
+            strange += version[cell, first + _STRANGE]
+            cell = following[cell]
+        counts[i] = n
+        if strange != 0:
+            moments[:, i] = np.nan
+        elif n > 0:
+            _moments(version, (group, first, width, 1), n, buckets, following, moments[:, i])
+    return counts, moments
+
+
+@compiled
+def _moments(
+    version: Int64s, chain: tuple[int, int, int, int], n: int, buckets: Int64s, following: Int64s, moments: Floats
+) -> None:
+    group, first, _, _ = chain
+    span = spans(version, chain, buckets, following)
+    unit = _UNIT + _BITS * span[0]
+    at = first + _FIRST
+    s1 = power_sum(version, group, at, (1, 0, 1), span, buckets, following)
+    at += power_limbs(1)
+    s2 = power_sum(version, group, at, (2, 0, 1), span, buckets, following)
+    at += power_limbs(2)
+    many = whole(n)
+    square = times(s1, s1)
+    moments[0] = quotient(combined(1, times(many, s2), -1, square), n, 1, 2 * unit)
+    if len(moments) == 1:
+        return
+    s3 = power_sum(version, group, at, (3, 0, 1), span, buckets, following)
+    at += power_limbs(3)
+    inner = combined(1, times(many, s3), -3, times(s1, s2))
+    moments[1] = quotient(combined(1, times(many, inner), 2, times(square, s1)), n, 2, 3 * unit)
+    if len(moments) == 2:
+        return
+    s4 = power_sum(version, group, at, (4, 0, 1), span, buckets, following)
+    inner = combined(1, times(many, s4), -4, times(s1, s3))
+    inner = combined(1, times(many, inner), 6, times(square, s2))
+    moments[2] = quotient(combined(1, times(many, inner), -3, times(square, square)), n, 3, 4 * unit)
 
 
 def _population(c: Central) -> tuple[Floats, Bools]:

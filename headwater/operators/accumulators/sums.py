@@ -1,24 +1,28 @@
 """Sums: of integers, day-time intervals and decimals, which are exact, and of doubles, which are rounded once at the end."""
 
+# ruff: noqa: PLR0913, PLR0917  (a compiled loop takes its arrays one by one)
+
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from headwater.operators.accumulators.contribution import Accumulator, Contribution, in_groups, present
-from headwater.operators.accumulators.doubles import WIDTH, contribute_doubles, finish_doubles
-from headwater.operators.accumulators.limbs import BITS, within
+from headwater.compiled import compiled
+from headwater.operators.accumulators.cells import present
+from headwater.operators.accumulators.doubles import WIDTH, add_doubles, finish_doubles
+from headwater.operators.accumulators.limbs import BITS, MASK, below, halves, limit, magnitude
 from headwater.operators.accumulators.overflow import decimal_overflow, integer_overflow, interval_overflow
-from headwater.operators.accumulators.words import is_exact, limb_count, read_limbs, total_limbs, write_limbs
+from headwater.operators.accumulators.words import integers_of, is_exact, limb_count, written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from headwater.operators.accumulators.cells import Accumulator, Cells, States
     from headwater.operators.accumulators.overflow import Mode
 
     Int64s = NDArray[np.int64]
@@ -41,19 +45,13 @@ def sum_type(of: pa.DataType) -> pa.DataType:
     return of if pa.types.is_duration(of) else pa.int64()
 
 
-def fits(limbs: Int64s, type_: pa.DataType) -> Bools:
-    """Which normalised integers a column of the type can hold."""
-    if pa.types.is_decimal(type_):
-        return within(limbs, 1 - 10**type_.precision, 10**type_.precision)
-    return within(limbs, -(1 << 63), 1 << 63)
-
-
 @dataclass(frozen=True, slots=True)
 class ExactSum:
     """Slots: the number of values, then the limbs of their sum."""
 
     of: pa.DataType
     mode: Mode
+    buckets: ClassVar[bool] = False
 
     @property
     def monoid(self) -> str:
@@ -67,19 +65,23 @@ class ExactSum:
     def type(self) -> pa.DataType:
         return sum_type(self.of)
 
-    def contribute(self, inputs: Sequence[pa.Array], weights: Int64s) -> Contribution:
-        return contribute_limbs(inputs, weights)
+    def add(self, inputs: Sequence[pa.Array], weights: Int64s, ids: Int64s, cells: Cells, first: int) -> None:
+        add_integers(inputs, weights, ids, cells, first)
 
-    def finish(self, size: int, groups: Int64s, buckets: Int64s, sums: Int64s) -> pa.Array:  # noqa: ARG002
-        null = in_groups(size, groups, sums[:, 0]) == 0
-        limbs = total_limbs(size, groups, sums[:, 1:])
-        if self.of.bit_width > BITS:
-            null |= self._lost(~fits(limbs, self.type))
-        return write_limbs(limbs, self.type, null)
+    def finish(self, states: States, first: int) -> pa.Array:
+        kind = self.type
+        if pa.types.is_decimal(kind):
+            most = limit(10**kind.precision)
+            values, null, lost = _decimal_sums(states.values, states.size, first, limb_count(self.of), *most)
+        else:
+            values, null, lost = _long_sums(states.values, states.size, first, limb_count(self.of))
+        if lost.any():
+            null |= self._lost(lost)
+        return written(values, kind, null)
 
     def _lost(self, overflown: Bools) -> Bools:
         """Which groups become NULL because their sums do not fit."""
-        if self.mode == "TRY" or not overflown.any():
+        if self.mode == "TRY":
             return overflown
         if pa.types.is_duration(self.type):
             raise interval_overflow()
@@ -88,15 +90,78 @@ class ExactSum:
         return overflown if pa.types.is_decimal(self.type) else np.zeros_like(overflown)
 
 
-def contribute_limbs(inputs: Sequence[pa.Array], weights: Int64s) -> Contribution:
-    """The count and the limbs of each value of the one input."""
-    rows, (array,), kept = present(inputs, weights)
-    limbs = read_limbs(array)
-    values = np.empty((len(rows), 1 + len(limbs)), np.int64)
-    values[:, 0] = kept
-    for k, limb in enumerate(limbs):
-        np.multiply(limb, kept, out=values[:, 1 + k])
-    return Contribution(rows, np.zeros(len(rows), np.int64), values)
+def add_integers(inputs: Sequence[pa.Array], weights: Int64s, ids: Int64s, cells: Cells, first: int) -> None:
+    """Adds the count and the limbs of each value of the one input."""
+    values, kept = integers_of(inputs[0]), present(inputs, weights)
+    if values.ndim == 2:
+        _add_halves(values, kept, ids, cells.sums, first, limb_count(inputs[0].type))
+    elif limb_count(inputs[0].type) == 1:
+        _add_short(values, kept, ids, cells.sums, first)
+    else:
+        _add_long(values, kept, ids, cells.sums, first)
+
+
+@compiled
+def _add_short(values: NDArray[Any], weights: Int64s, ids: Int64s, sums: Int64s, first: int) -> None:
+    for i in range(len(values)):
+        cell = sums[ids[i]]
+        cell[first] += weights[i]
+        cell[first + 1] += np.int64(values[i]) * weights[i]
+
+
+@compiled
+def _add_long(values: Int64s, weights: Int64s, ids: Int64s, sums: Int64s, first: int) -> None:
+    for i in range(len(values)):
+        cell = sums[ids[i]]
+        cell[first] += weights[i]
+        cell[first + 1] += (values[i] & MASK) * weights[i]
+        cell[first + 2] += (values[i] >> BITS) * weights[i]
+
+
+@compiled
+def _add_halves(values: Int64s, weights: Int64s, ids: Int64s, sums: Int64s, first: int, limbs: int) -> None:
+    for i in range(len(values)):
+        cell = sums[ids[i]]
+        low, high = values[i, 0], values[i, 1]
+        cell[first] += weights[i]
+        cell[first + 1] += (low & MASK) * weights[i]
+        if limbs == 2:
+            cell[first + 2] += (low >> BITS) * weights[i]
+        else:
+            cell[first + 2] += ((low >> BITS) & MASK) * weights[i]
+            cell[first + 3] += (high & MASK) * weights[i]
+            cell[first + 4] += (high >> BITS) * weights[i]
+
+
+@compiled
+def _long_sums(values: Int64s, size: int, first: int, limbs: int) -> tuple[Int64s, Bools, Bools]:
+    """The lowest 64 bits of the sums, for which groups there is none, and which do not fit."""
+    results = values.shape[0] * size
+    sums, null, lost = np.empty(results, np.int64), np.empty(results, np.bool_), np.empty(results, np.bool_)
+    for i in range(results):
+        cell = values[i // size, i % size]
+        low, high, _ = halves(cell, first + 1, limbs)
+        sums[i] = low
+        null[i] = cell[first] == 0
+        lost[i] = high != low >> 63
+    return sums, null, lost
+
+
+@compiled
+def _decimal_sums(
+    values: Int64s, size: int, first: int, limbs: int, limit_low: np.uint64, limit_high: np.uint64
+) -> tuple[Int64s, Bools, Bools]:
+    """The halves of the sums, for which groups there is none, and which have too many digits."""
+    results = values.shape[0] * size
+    sums, null, lost = np.empty((results, 2), np.int64), np.empty(results, np.bool_), np.empty(results, np.bool_)
+    for i in range(results):
+        cell = values[i // size, i % size]
+        low, high, whole = halves(cell, first + 1, limbs)
+        sums[i, 0], sums[i, 1] = low, high
+        size_low, size_high = magnitude(low, high)
+        null[i] = cell[first] == 0
+        lost[i] = not (whole and below(size_low, size_high, limit_low, limit_high))
+    return sums, null, lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +170,12 @@ class FloatSum:
 
     monoid: ClassVar[str] = "exact sum (+ of limbs in buckets of exponents)"
     width: ClassVar[int] = WIDTH
+    buckets: ClassVar[bool] = True
     type: ClassVar[pa.DataType] = pa.float64()
 
-    def contribute(self, inputs: Sequence[pa.Array], weights: Int64s) -> Contribution:
-        return contribute_doubles(inputs, weights)
+    def add(self, inputs: Sequence[pa.Array], weights: Int64s, ids: Int64s, cells: Cells, first: int) -> None:
+        add_doubles(inputs, weights, ids, cells, first)
 
-    def finish(self, size: int, groups: Int64s, buckets: Int64s, sums: Int64s) -> pa.Array:
-        values, counts = finish_doubles(size, groups, buckets, sums)
-        return pa.array(values, mask=counts == 0, from_pandas=False)
+    def finish(self, states: States, first: int) -> pa.Array:
+        values, counts = finish_doubles(states, first)
+        return written(values, self.type, counts == 0)
