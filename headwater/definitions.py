@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from headwater.algebra.plan import Scan, walk
 from headwater.compiler.dataflow import Step, in_order
 from headwater.compiler.presentation import Presentation, presented
-from headwater.delta import Delta
 from headwater.errors import DependentViews, NotIncremental
 from headwater.evaluation.stages import Columns, typed
 from headwater.operators.linear import Linear
 from headwater.operators.regroup import Regroup
 from headwater.operators.values import Source
-from headwater.runtime.catalog import TableEntry, ViewEntry
+from headwater.runtime.catalog import Catalog, TableEntry, ViewEntry
 from headwater.schema import arrow_schema
 from headwater.state.consolidation import consolidate
 
@@ -25,96 +24,86 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headwater.compiler.compiler import Compiler
+    from headwater.delta import Delta
     from headwater.frontend.catalyst import Query
     from headwater.frontend.recompute import Recompute
-    from headwater.operators.operator import Key, State
-    from headwater.runtime.catalog import Entry, Snapshot
-    from headwater.runtime.driver import Backfill, Work
+    from headwater.operators.operator import Key
+    from headwater.runtime.catalog import Entry
+    from headwater.runtime.driver import Backfill
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A catalog with the states it needs, how views changed by it, and which of them have other columns than before."""
+    """A catalog to come, and the views in it that are new or defined anew."""
 
-    entries: Mapping[str, Entry]
-    states: Mapping[Step, State]
-    work: Mapping[Step, Work]
-    changed: Mapping[str, Delta]
-    restarted: frozenset[str] = frozenset()
+    catalog: Catalog
+    rebuilt: tuple[str, ...] = ()
 
 
 class Definitions:
-    """Makes the catalog of the next epoch."""
+    """Makes the next catalog. Whatever is compiled for it stays with it, and is forgotten if it never comes to be."""
 
     def __init__(self, compiler: Compiler, recompute: Recompute) -> None:
-        self._compiler = compiler
+        self._empty = compiler
         self._recompute = recompute
 
-    def table(self, now: Snapshot, name: str, schema: StructType, key: Key | None) -> Definition:
+    def table(self, now: Catalog, name: str, schema: StructType, key: Key | None) -> Definition:
         arrow = arrow_schema(schema)
+        compiler = self._compiler(now)
         source = Step(Source(tuple(arrow.types), name), (), f"Table {name}")
-        contents = self._compiler.arrange(source, key if key is not None else tuple(range(len(arrow))))
+        contents = compiler.arrange(source, key if key is not None else tuple(range(len(arrow))))
         entry = TableEntry(name, schema, arrow, key, source, contents)
-        backfill = now.content
-        for step in (source, contents):
-            backfill.build(step)
-        return Definition({**now.entries, name.lower(): entry}, backfill.states, backfill.work, {})
+        return Definition(Catalog({**now.entries, name.lower(): entry}, compiler))
 
-    def view(self, now: Snapshot, name: str, query: Query, refresh: str) -> Definition:
+    def view(self, now: Catalog, name: str, query: Query, refresh: str) -> Definition:
         """A new view, or another definition of an existing one, with the views on top of it rebuilt."""
         replaced = now.views.get(name.lower())
         if replaced is not None:
             self._require_same_columns(now, replaced, query)
         rebuilt = [name.lower(), *(_above(now, name) if replaced is not None else [])]
+        compiler = self._compiler(now)
         for key in rebuilt:
-            self._forget_reading(key)
-        try:
-            entries = dict(now.entries)
-            built = {}
-            for key in rebuilt:
-                old = now.views.get(key)
-                if key == name.lower():
-                    entry = self._entry(entries, name, query, refresh, now.epoch + 1)
-                else:
-                    assert old is not None
-                    entry = self._entry(entries, old.name, old.query, old.refresh, old.created)
-                entries[key] = built[key] = entry
-            definition = self._filled(now, entries, built)
-        except BaseException:
-            # What was compiled reads views as they would have been.
-            self._forget_others(now.entries)
-            raise
-        self._forget_others(entries)
-        return definition
+            _forget_reading(compiler, key)
+        entries = dict(now.entries)
+        for key in rebuilt:
+            old = now.views.get(key)
+            if key == name.lower():
+                entries[key] = self._entry(compiler, entries, name, query, refresh)
+            else:
+                assert old is not None
+                entries[key] = self._entry(compiler, entries, old.name, old.query, old.refresh)
+        return _defined(entries, compiler, tuple(rebuilt))
 
-    def without(self, now: Snapshot, name: str) -> Definition:
+    def without(self, now: Catalog, name: str) -> Definition:
         """The catalog without a table or view."""
         entries = {key: entry for key, entry in now.entries.items() if key != name.lower()}
-        self._forget_reading(name.lower())
-        self._forget_others(entries)
-        return Definition(entries, now.states, {}, {})
+        compiler = self._compiler(now)
+        _forget_reading(compiler, name.lower())
+        return _defined(entries, compiler)
 
-    def answer(self, now: Snapshot, query: Query, content: Backfill) -> tuple[Delta, Presentation]:
+    def answer(self, now: Catalog, query: Query, content: Backfill) -> tuple[Delta, Presentation]:
         """The rows of a query that is not kept."""
         presentation = self._presentation(query)
-        step = self._root(now.entries, query, presentation, "auto")
-        rows = consolidate(content.content(step))
-        self._forget_others(now.entries)
-        return rows, presentation
+        step = self._root(self._compiler(now), now.entries, query, presentation, "auto")
+        return consolidate(content.content(step)), presentation
 
-    def _entry(self, entries: Mapping[str, Entry], name: str, query: Query, refresh: str, epoch: int) -> ViewEntry:
+    def _compiler(self, now: Catalog) -> Compiler:
+        """One that knows the steps there are, and whose own ones concern nobody else."""
+        return (self._empty if now.compiler is None else now.compiler).fork()
+
+    def _entry(self, compiler: Compiler, entries: Mapping[str, Entry], name: str, query: Query, refresh: str) -> ViewEntry:
         presentation = self._presentation(query)
-        kept = self._root(entries, query, presentation, refresh)
+        kept = self._root(compiler, entries, query, presentation, refresh)
         visible = tuple(range(presentation.visible))
         types = kept.types[: len(visible)]
         output = kept
         if len(kept.types) > len(visible):
             output = Step(Linear(types, Columns(visible, types)), (kept,), "Project")
-        contents = self._compiler.arrange(kept, ())
+        contents = compiler.arrange(kept, ())
         if refresh == "incremental":
             self._require_incremental(name, contents)
         arrow = arrow_schema(query.schema)
-        return ViewEntry(name, query, query.schema, arrow, refresh, output, contents, presentation.order, epoch)
+        return ViewEntry(name, query, query.schema, arrow, refresh, output, contents, presentation.order)
 
     def _presentation(self, query: Query) -> Presentation:
         if query.root is None:
@@ -122,12 +111,16 @@ class Definitions:
             return Presentation(Scan(types=types, source=""), len(types), ())
         return presented(query.root)
 
-    def _root(self, entries: Mapping[str, Entry], query: Query, presentation: Presentation, refresh: str) -> Step:
+    def _root(
+        self, compiler: Compiler, entries: Mapping[str, Entry], query: Query, presentation: Presentation, refresh: str
+    ) -> Step:
         if refresh == "full" or query.root is None:
-            return self._recomputed(entries, query, presentation, refresh)
-        return self._compiler.root(presentation.node, {key: entry.output for key, entry in entries.items()})
+            return self._recomputed(compiler, entries, query, presentation, refresh)
+        return compiler.root(presentation.node, {key: entry.output for key, entry in entries.items()})
 
-    def _recomputed(self, entries: Mapping[str, Entry], query: Query, presentation: Presentation, refresh: str) -> Step:
+    def _recomputed(
+        self, compiler: Compiler, entries: Mapping[str, Entry], query: Query, presentation: Presentation, refresh: str
+    ) -> Step:
         """Spark answers the whole query again, and the answers are compared."""
         sources = sorted(query.sources)
         types = tuple(arrow_schema(query.schema).types)[: presentation.visible]
@@ -137,33 +130,10 @@ class Definitions:
             found = self._recompute(query, schemas, dict(zip(sources, inputs, strict=True)))
             return typed(found.columns, types, found.num_rows)
 
-        steps = tuple(self._compiler.arrange(entries[name.lower()].output, ()) for name in sources)
+        steps = tuple(compiler.arrange(entries[name.lower()].output, ()) for name in sources)
         why = "the view was created with refresh full" if refresh == "full" else f"the query has {query.unreadable}"
         operator = Regroup(types, tuple(s.types for s in steps), (), (), evaluate, why, "spark", whole=True)
         return Step(operator, steps, "Recompute")
-
-    def _filled(self, now: Snapshot, entries: Mapping[str, Entry], built: Mapping[str, ViewEntry]) -> Definition:
-        backfill = now.content
-        changed = {}
-        restarted = set()
-        for key, entry in built.items():
-            for step in in_order([entry.contents, entry.output]):
-                backfill.build(step)
-            content = _visible(entry, backfill.content(entry.contents))
-            old = now.views.get(key)
-            if old is not None and old.arrow.types == entry.arrow.types:
-                content = Delta.concat([content, -_visible(old, now.contents(old))])
-            elif old is not None:
-                restarted.add(key)
-            changed[key] = content
-        return Definition(entries, backfill.states, backfill.work, changed, frozenset(restarted))
-
-    def _forget_others(self, entries: Mapping[str, Entry]) -> None:
-        """Drops the compiled steps that these tables and views do not need."""
-        self._compiler.forget(in_order(step for entry in entries.values() for step in (entry.output, entry.contents)))
-
-    def _forget_reading(self, name: str) -> None:
-        self._compiler.forget_if(lambda node: any(isinstance(n, Scan) and n.source.lower() == name for n in walk(node)))
 
     def _require_incremental(self, name: str, contents: Step) -> None:
         for step in in_order([contents]):
@@ -173,7 +143,7 @@ class Definitions:
                     "Create it with refresh auto, or change the query"
                 )
 
-    def _require_same_columns(self, now: Snapshot, old: ViewEntry, query: Query) -> None:
+    def _require_same_columns(self, now: Catalog, old: ViewEntry, query: Query) -> None:
         same = [(f.name.lower(), f.dataType) for f in old.schema] == [(f.name.lower(), f.dataType) for f in query.schema]
         readers = now.readers(old.name)
         if readers and not same:
@@ -183,7 +153,17 @@ class Definitions:
             )
 
 
-def _above(now: Snapshot, name: str) -> list[str]:
+def _defined(entries: Mapping[str, Entry], compiler: Compiler, rebuilt: tuple[str, ...] = ()) -> Definition:
+    catalog = Catalog(entries, compiler)
+    compiler.forget(catalog.steps)
+    return Definition(catalog, rebuilt)
+
+
+def _forget_reading(compiler: Compiler, name: str) -> None:
+    compiler.forget_if(lambda node: any(isinstance(n, Scan) and n.source.lower() == name for n in walk(node)))
+
+
+def _above(now: Catalog, name: str) -> list[str]:
     """All views that read a view, directly or not, each after those it reads."""
     found: list[str] = []
     pending = [name.lower()]
@@ -195,7 +175,3 @@ def _above(now: Snapshot, name: str) -> list[str]:
             found.append(key)
             pending.append(key)
     return found
-
-
-def _visible(entry: ViewEntry, rows: Delta) -> Delta:
-    return rows.select(range(len(entry.arrow)))

@@ -13,7 +13,7 @@ from headwater.compiler.linear import Engines
 from headwater.definitions import Definitions
 from headwater.delta import one_batch
 from headwater.errors import EvaluationFailed, InvalidSchema, NotSupported
-from headwater.evaluation.duckdb_sql import connection
+from headwater.evaluation.duckdb_sql import Connection
 from headwater.evaluation.spark import SparkEvaluator, failure
 from headwater.frontend.catalyst import Analyser, Query
 from headwater.frontend.recompute import Recompute
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from headwater.runtime.catalog import Entry, Snapshot
+    from headwater.runtime.catalog import Catalog, Entry
     from headwater.runtime.driver import Backfill
     from headwater.session import Session
 
@@ -36,7 +36,7 @@ class Engine:
         self.time_zone: str = spark.conf.get("spark.sql.session.timeZone") or "UTC"
         self.analyser = Analyser(spark)
         self._recompute = Recompute(spark, self.analyser)
-        engines = Engines(connection(self.time_zone), SparkEvaluator(spark))
+        engines = Engines(Connection(self.time_zone), SparkEvaluator(spark))
         self.compiler = Compiler(engines)
         self.definitions = Definitions(self.compiler, self._recompute)
 
@@ -62,7 +62,7 @@ class Engine:
     def arrow_schema(self, schema: StructType) -> pa.Schema:
         return arrow_schema(schema)
 
-    def analyse(self, query: str | DataFrame, now: Snapshot) -> Query:
+    def analyse(self, query: str | DataFrame, now: Catalog) -> Query:
         """What Spark makes of a query over the tables and views there are."""
         if isinstance(query, str):
             return self.analyser.sql(query, {entry.name: entry.schema for entry in now.entries.values()})
@@ -77,7 +77,7 @@ class Engine:
         frame = self._spark.createDataFrame(rows, entry.schema)
         return self.analyser.stand_in(self._spark, entry.name, entry.schema, frame)
 
-    def once(self, session: Session, text: str, now: Snapshot, content: Backfill) -> Answer:
+    def once(self, session: Session, text: str, now: Catalog, content: Backfill) -> Answer:
         """The answer of a query that gives another one each time, from Spark."""
         entries = {entry.name: entry for entry in now.entries.values()}
         read = self.analyser.mentioned(text, entries)

@@ -119,6 +119,12 @@ class EvaluationFailed(HeadwaterError):
     code = "EVALUATION_FAILED"
 
 
+class HistoryGone(HeadwaterError):
+    """Changes of a view that are longer ago than changes are kept."""
+
+    code = "HISTORY_GONE"
+
+
 class SessionClosed(HeadwaterError):
     """The session was closed."""
 

@@ -89,7 +89,7 @@ def statistics(snapshot: Snapshot, view: ViewEntry, work: Mapping[Step, Work]) -
         "epoch": snapshot.epoch,
         "class": maintenance(view),
         "refresh": view.refresh,
-        "rows": int(snapshot.contents(view).weights.sum()),
+        "rows": snapshot.kept(view).total,
         "operators": len(operators),
         "state_rows": sum(o.state_rows for o in operators),
         "state_bytes": sum(o.state_bytes for o in operators),

@@ -48,7 +48,7 @@ class Relation(Answer):
     def __len__(self) -> int:
         """How many rows there are."""
         now = self._session.snapshot
-        return int(now.contents(self._at(now)).weights.sum())
+        return now.kept(self._at(now)).total
 
     def __bool__(self) -> bool:
         """A table or view is there, whether it has rows or not."""
@@ -96,15 +96,19 @@ class View(Relation):
     """A live view of the session."""
 
     def changes(self, since: int = 0) -> Iterator[tuple[int, pa.Table]]:
-        """What changed after an epoch: the epoch and the rows, with a `_weight` above 0 if they came, below 0 if they went."""
+        """What changed after an epoch: the epoch and the rows, with a `_weight` above 0 if they came, below 0 if they went.
+
+        Changes are kept for 10 000 epochs that touched the view, or a million rows of them. Who asks for older ones gets the
+        error `HistoryGone`, and reads the view whole.
+        """
         names = self._entry.arrow
-        for epoch, delta in self._session.epochs.changes(self._name, since):
-            yield epoch, change_table(delta, names)
+        changes = self._session.epochs.history.since(self._name, since)
+        return ((epoch, change_table(delta, names)) for epoch, delta in changes)
 
     def subscribe(self, callback: Callable[[int, pa.Table], None]) -> Callable[[], None]:
         """Calls `callback(epoch, changes)` after each commit that changes the view; the function returned ends that."""
         self._at(self._session.snapshot)
-        return self._session.epochs.subscribe(
+        return self._session.epochs.subscriptions.add(
             self._name, lambda epoch, delta, names: callback(epoch, change_table(delta, names))
         )
 

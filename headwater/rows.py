@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headwater.delta import one_batch, positional
 from headwater.errors import EvaluationFailed, InvalidRows
 
 if TYPE_CHECKING:
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
 
 def batch_of(rows: object, table: TableEntry, time_zone: str) -> pa.RecordBatch:
     """The rows, each column in the type of the table's."""
-    if isinstance(rows, pa.RecordBatch):
-        rows = pa.Table.from_batches([rows])
-    elif hasattr(rows, "toArrow"):
+    if isinstance(rows, pa.Table | pa.RecordBatch):
+        return _from_arrow(rows, table)
+    if hasattr(rows, "toArrow"):
         rows = _from_spark(rows)
     elif type(rows).__module__.startswith("pandas.") and hasattr(rows, "columns"):
         rows = _from_pandas(rows, table, time_zone)
@@ -59,17 +58,26 @@ def _from_pandas(rows: Any, table: TableEntry, time_zone: str) -> pa.Table:  # n
     return found
 
 
-def _from_arrow(rows: pa.Table, table: TableEntry) -> pa.RecordBatch:
-    columns = [rows.column(i) for i in _columns(rows.schema.names, table)]
-    arrays = []
-    for column, field in zip(columns, table.arrow, strict=True):
-        arrays.append(column if column.type.equals(field.type) else _cast(column, field, table))
-    if not arrays:
-        return one_batch(rows)
-    return one_batch(pa.Table.from_arrays(arrays, schema=positional(table.arrow)))
+def _from_arrow(rows: pa.Table | pa.RecordBatch, table: TableEntry) -> pa.RecordBatch:
+    if rows.schema.equals(table.arrow):
+        columns = rows.columns
+    else:
+        found = [rows.column(i) for i in _columns(rows.schema.names, table)]
+        columns = [
+            column if column.type.equals(field.type) else _cast(column, field, table)
+            for column, field in zip(found, table.arrow, strict=True)
+        ]
+    return pa.RecordBatch.from_arrays([_whole(column) for column in columns], schema=table.rows)
 
 
-def _cast(column: pa.ChunkedArray, field: pa.Field, table: TableEntry) -> pa.ChunkedArray:
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The column in one piece."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+
+
+def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field, table: TableEntry) -> pa.Array | pa.ChunkedArray:
     if not _castable(column.type, field.type):
         raise InvalidRows(f"column {field.name!r} of table {table.name!r} is {field.type}, the rows have {column.type}")
     try:
@@ -138,7 +146,7 @@ def _from_objects(rows: list[Any], table: TableEntry, time_zone: str) -> pa.Reco
                 )
         values = [[row[i] for row in rows] for i in range(width)]
     arrays = [_array(column, field, table, time_zone) for column, field in zip(values, table.arrow, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=positional(table.arrow))
+    return pa.RecordBatch.from_arrays(arrays, schema=table.rows)
 
 
 def _array(values: list[Any], field: pa.Field, table: TableEntry, time_zone: str) -> pa.Array:

@@ -6,6 +6,7 @@ import os
 import sys
 from contextlib import contextmanager
 from functools import cached_property
+from threading import get_ident
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -37,10 +38,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from headwater.compiler.dataflow import Step
     from headwater.definitions import Definition
     from headwater.delta import Delta
     from headwater.engine import Engine
-    from headwater.runtime.catalog import Entry, Snapshot
+    from headwater.operators.operator import State
+    from headwater.runtime.catalog import Catalog, Entry, Snapshot
     from headwater.runtime.driver import Backfill
 
 REFRESH = ("auto", "incremental", "full")
@@ -57,7 +60,7 @@ class Session:
     def __init__(self, spark: SparkSession | None = None) -> None:
         self._given = spark
         self._closed = False
-        self._in_transaction = False
+        self._writer: int | None = None
         self.epochs = Epochs()
 
     # -- where we are
@@ -89,12 +92,11 @@ class Session:
 
     def create_table(self, name: str, schema: str | StructType, *, key: str | Sequence[str] | None = None) -> Table:
         """A new, empty table; `schema` as in CREATE TABLE, `key` the column or columns that identify a row."""
-        with self._writing():
+        with self._defining() as now:
             self._require_free(name)
             struct = self._engine.schema(schema)
-            definition = self._engine.definitions.table(self.snapshot, name, struct, _key(struct, key))
-            self._redefine(definition)
-            return Table(self, name.lower())
+            self._define(self._engine.definitions.table(now, name, struct, _key(struct, key)))
+        return Table(self, name.lower())
 
     def table(self, name: str) -> Table:
         self.table_entry(name)
@@ -104,9 +106,9 @@ class Session:
         return MappingProxyType({entry.name: Table(self, key) for key, entry in self.snapshot.tables.items()})
 
     def drop_table(self, name: str) -> None:
-        with self._writing():
+        with self._defining() as now:
             self.table_entry(name)
-            self._drop(name)
+            self._drop(now, name)
 
     # -- views
 
@@ -114,17 +116,18 @@ class Session:
         """A live view of a query, SQL or a DataFrame built on `dataframe(…)`.
 
         `refresh` is auto (incremental where there is a rule, else recomputed and compared), incremental (refused if a part
-        would be recomputed) or full. With `replace`, a view of that name gets the new query in one epoch.
+        would be recomputed) or full. With `replace`, a view of that name gets the new query in one epoch. Other threads go on
+        committing while the view is built; it is there, and exact, as of the epoch at which this ends.
         """
         if refresh not in REFRESH:
             raise NotSupported(f"refresh is one of {', '.join(REFRESH)}, not {refresh!r}")
-        with self._writing():
+        with self._defining() as now:
             if not (replace and isinstance(self._find(name), ViewEntry)):
                 self._require_free(name)
-            analysed = self._engine.analyse(query, self.snapshot)
+            analysed = self._engine.analyse(query, now)
             self._require_no_cycle(name, analysed.sources)
-            self._redefine(self._engine.definitions.view(self.snapshot, name, analysed, refresh))
-            return View(self, name.lower())
+            self._define(self._engine.definitions.view(now, name, analysed, refresh))
+        return View(self, name.lower())
 
     def view(self, name: str) -> View:
         self._view(name)
@@ -134,9 +137,9 @@ class Session:
         return MappingProxyType({entry.name: View(self, key) for key, entry in self.snapshot.views.items()})
 
     def drop_view(self, name: str) -> None:
-        with self._writing():
+        with self._defining() as now:
             self._view(name)
-            self._drop(name)
+            self._drop(now, name)
 
     def dataframe(self, name: str) -> DataFrame:
         """A Spark DataFrame of a table's or view's rows now, on which a view can be built."""
@@ -170,16 +173,19 @@ class Session:
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Changes of any tables that become one epoch at the end of the block, or nothing if anything fails."""
-        with self._writing():
+        self._require_no_transaction()
+        with self.epochs.writing:
             transaction = Transaction(self, Staging(self.snapshot))
-            self._in_transaction = True
+            self._writer = get_ident()
             try:
                 yield transaction
+                changes, advanced = transaction.end()
             finally:
-                self._in_transaction = False
-                changes = transaction.end()
+                self._writer = None
+                transaction.close()
             self._require_open()
-            self.epochs.commit(changes)
+            self.epochs.commit(changes, advanced)
+        self.epochs.tell()
 
     # -- SQL
 
@@ -193,16 +199,15 @@ class Session:
 
     def answer(self, text: str, content: Backfill | None = None) -> Answer:
         """The answer of a query at this epoch, or over other content of the tables."""
-        with self.epochs.lock:
-            now = self.snapshot
-            content = now.content if content is None else content
-            try:
-                query = self._engine.analyse(text, now)
-            except NonDeterministic:
-                return self._engine.once(self, text, now, content)
-            rows, presentation = self._engine.definitions.answer(now, query, content)
-            names = self._engine.arrow_schema(query.schema)
-            return Answer(self, query.schema, table_of(rows, names, presentation.order))
+        now = self.snapshot
+        content = now.content if content is None else content
+        try:
+            query = self._engine.analyse(text, now.catalog)
+        except NonDeterministic:
+            return self._engine.once(self, text, now.catalog, content)
+        rows, presentation = self._engine.definitions.answer(now.catalog, query, content)
+        names = self._engine.arrow_schema(query.schema)
+        return Answer(self, query.schema, table_of(rows, names, presentation.order))
 
     # -- the end
 
@@ -272,25 +277,30 @@ class Session:
                 seen.add(source)
                 pending += [s.lower() for s in entry.query.sources]
 
-    def _drop(self, name: str) -> None:
-        readers = self.snapshot.readers(name)
+    def _drop(self, now: Catalog, name: str) -> None:
+        readers = now.readers(name)
         if readers:
             names = ", ".join(repr(view.name) for view in readers)
             raise DependentViews(f"{name!r} cannot be dropped, because {names} read it; drop them first")
-        self._redefine(self._engine.definitions.without(self.snapshot, name))
+        self._define(self._engine.definitions.without(now, name))
 
-    def _redefine(self, definition: Definition) -> None:
-        self.epochs.redefine(definition.entries, definition.states, definition.work, definition.changed, definition.restarted)
+    def _define(self, definition: Definition) -> None:
+        self._require_open()
+        self.epochs.define(definition.catalog, definition.rebuilt)
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """The one who may change something now."""
-        with self.epochs.lock:
-            if self._in_transaction:
-                raise InvalidTransaction(
-                    "a transaction is open: change tables through it, and do all else before or after its block"
-                )
-            yield
+    def _defining(self) -> Iterator[Catalog]:
+        """The one who may make the next catalog, from the one there is."""
+        self._require_no_transaction()
+        with self.epochs.defining:
+            yield self.snapshot.catalog
+        self.epochs.tell()
+
+    def _require_no_transaction(self) -> None:
+        if self._writer == get_ident():
+            raise InvalidTransaction(
+                "a transaction is open: change tables through it, and do all else before or after its block"
+            )
 
     def _require_open(self) -> None:
         if self._closed:
@@ -332,11 +342,13 @@ class Transaction:
         """The answer of a query that sees what the transaction has changed so far."""
         return self._session.answer(text, self._staging.content)
 
-    def end(self) -> Mapping[str, Delta]:
-        """The net change of each table; nothing can be added to it afterwards."""
-        changes = self._staging.changes
+    def end(self) -> tuple[Mapping[str, Delta], Mapping[Step, State]]:
+        """The net change of each table, and the new states that are known already."""
+        return self._staging.net()
+
+    def close(self) -> None:
+        """Nothing can be added afterwards."""
         self._open = None
-        return changes
 
     @property
     def _staging(self) -> Staging:

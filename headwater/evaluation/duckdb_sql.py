@@ -9,6 +9,7 @@ The SQL holds on connections made here, which define the macros it calls and mak
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -31,11 +32,12 @@ from headwater.evaluation.functions.rule import DURATION, MACROS, RULES, Typed, 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Typed", "Untranslatable", "connection", "entering", "functions", "translate"]
+__all__ = ["Connection", "Typed", "Untranslatable", "connection", "entering", "functions", "translate"]
 
 FAMILIES = (arithmetic, casts, collections, comparison, conditions, dates, formats, strings, timestamps)
 # Guards name their arguments more than once, so nesting multiplies; beyond this, Spark is the better place.
 _LONGEST = 50_000
+_MANY = 100_000
 _CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "autoload_known_extensions": "false",
@@ -80,6 +82,23 @@ def connection(time_zone: str) -> duckdb.DuckDBPyConnection:
     for definition in MACROS.values():
         made.execute(definition)
     return made
+
+
+class Connection(threading.local):
+    """A connection of each thread's own: a view is built in one while another commits, and DuckDB lets no two share one."""
+
+    def __init__(self, time_zone: str) -> None:
+        self._own = connection(time_zone)
+
+    def ask(self, statement: str, delta: pa.Table) -> pa.Table:
+        """The answer of a statement that reads `delta`."""
+        self._own.register("delta", delta)
+        try:
+            return self._own.sql(statement).to_arrow_table()
+        finally:
+            if delta.num_rows > _MANY:
+                # What is registered is held until the next one is; that takes time, but for many rows also memory.
+                self._own.unregister("delta")
 
 
 def _translate(expression: Expression) -> Typed:

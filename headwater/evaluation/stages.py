@@ -2,9 +2,9 @@
 
     linear:  f(a + b) = f(a) + f(b),   so  Δf(R) = f(ΔR)   and no state is needed
 
-Picking columns and dropping NULLs are Arrow slices; verified expressions run in DuckDB, as one statement for as many nodes of
-the plan as possible; everything else runs in Spark. Should DuckDB raise, the same nodes run in Spark, which has the right
-answer or the right error.
+Picking columns and dropping NULLs are Arrow slices; common expressions are kernels; other verified expressions run in DuckDB,
+as one statement for as many nodes of the plan as possible; everything else runs in Spark. Should a kernel refuse, the same
+nodes run in DuckDB, and should that raise, in Spark, which has the right answer or the right error.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.algebra.plan import Types
+    from headwater.evaluation.duckdb_sql import Connection
 
     RowFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -73,7 +74,7 @@ class NotNull:
 class Sql:
     """One DuckDB statement over the delta; columns c0, c1, … and the weight w in and out."""
 
-    connection: duckdb.DuckDBPyConnection
+    connection: Connection
     statement: str
     types: Types
     otherwise: Stage
@@ -87,12 +88,11 @@ class Sql:
         return Delta(typed(found.columns[:-1], self.types, found.num_rows), found.column(found.num_columns - 1).to_numpy())
 
 
-def run_sql(connection: duckdb.DuckDBPyConnection, statement: str, delta: Delta) -> pa.Table:
+def run_sql(connection: Connection, statement: str, delta: Delta) -> pa.Table:
     """The answer of a statement that reads `delta`."""
     arrays = [*map(entering, delta.rows.columns), pa.array(delta.weights)]
     names = [*(f"c{i}" for i in range(delta.rows.num_columns)), "w"]
-    connection.register("delta", pa.table(arrays, names=names))
-    return connection.sql(statement).to_arrow_table()
+    return connection.ask(statement, pa.table(arrays, names=names))
 
 
 def typed(columns: list[pa.Array | pa.ChunkedArray], types: Types, count: int) -> pa.RecordBatch:

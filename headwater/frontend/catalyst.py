@@ -11,6 +11,7 @@ import logging
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
@@ -81,6 +82,8 @@ class Analyser:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._cloned: tuple[Any, SparkSession] | None = None
+        # Held while temporary views are named and a query over them is resolved: all of them live in one clone.
+        self.naming = RLock()
         # PySpark writes each refused query, with the JVM's stack, to standard error, beside raising it.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
@@ -88,10 +91,12 @@ class Analyser:
         """Analyses SQL over the relations, given by name."""
         text = parse_query(text)
         try:
-            session = self.clone()
-            for name in self.mentioned(text, relations):
-                self.stand_in(session, name, relations[name]).createOrReplaceTempView(quote(name))
-            return self._read(text, session.sql(text))
+            with self.naming:
+                session = self.clone()
+                for name in self.mentioned(text, relations):
+                    self.stand_in(session, name, relations[name]).createOrReplaceTempView(quote(name))
+                found = session.sql(text)
+            return self._read(text, found)
         except PySparkException as error:
             raise translated(error) from error
 
@@ -103,7 +108,8 @@ class Analyser:
     def frame(self, frame: DataFrame) -> Query:
         """Analyses a DataFrame that was built on stand-ins."""
         try:
-            session = self.clone()
+            with self.naming:
+                session = self.clone()
             return self._read(None, self.dataset(session, frame._jdf.queryExecution().analyzed()))
         except PySparkException as error:
             raise translated(error) from error

@@ -45,11 +45,12 @@ class Recompute:
         self, text: str, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch]
     ) -> tuple[StructType, pa.Table]:
         """The answer of SQL over the given rows, and its columns."""
-        session = self.analyser.clone()
-        for name, rows in contents.items():
-            frame = self.frame(schemas[name], rows)
-            self.analyser.dataset(session, frame._jdf.queryExecution().analyzed()).createOrReplaceTempView(quote(name))
-        found = session.sql(text)
+        frames = {name: self.frame(schemas[name], rows)._jdf.queryExecution().analyzed() for name, rows in contents.items()}
+        with self.analyser.naming:
+            session = self.analyser.clone()
+            for name, frame in frames.items():
+                self.analyser.dataset(session, frame).createOrReplaceTempView(quote(name))
+            found = session.sql(text)
         return found.schema, found.toArrow()
 
     def frame(self, schema: StructType, rows: pa.RecordBatch) -> DataFrame:

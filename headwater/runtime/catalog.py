@@ -1,24 +1,35 @@
-"""What there is at an epoch: tables, views and the states of all steps, as one immutable value."""
+"""What there is at an epoch: tables, views and the states of all steps, as one immutable value.
+
+A *catalog* is what stays the same from one definition to the next: names, and the dataflow behind them. A *snapshot* is a
+catalog with the states that its steps have at one epoch. What follows from the catalog alone is found once, so that a commit
+costs as much as the steps it touches, whatever else there is.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from headwater.compiler.dataflow import in_order
+from headwater.delta import positional
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import Backfill
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
-    import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from headwater.compiler.compiler import Compiler
     from headwater.compiler.dataflow import Step
     from headwater.delta import Delta
     from headwater.frontend.catalyst import Query
     from headwater.operators.operator import Key, State
     from headwater.operators.ordering import Order
+    from headwater.state.arrangement import Arrangement
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +47,21 @@ class TableEntry:
     def output(self) -> Step:
         return self.source
 
+    @cached_property
+    def rows(self) -> pa.Schema:
+        """The columns as the engine names them."""
+        return positional(self.arrow)
+
+    @cached_property
+    def indexed(self) -> Key:
+        """The columns by which rows are kept: the key, or all."""
+        return tuple(range(len(self.arrow))) if self.key is None else self.key
+
+    @cached_property
+    def compared(self) -> Key:
+        """The columns that two rows with equal keys may still differ in; zeros of either sign are equal in a key."""
+        return tuple(i for i, kind in enumerate(self.arrow.types) if i not in self.indexed or _has_zeros(kind))
+
 
 @dataclass(frozen=True, eq=False)
 class ViewEntry:
@@ -49,38 +75,103 @@ class ViewEntry:
     output: Step
     contents: Step
     order: tuple[Order, ...]
-    created: int
 
 
 Entry = TableEntry | ViewEntry
 
 
 @dataclass(frozen=True, eq=False)
-class Snapshot:
-    """Everything at one epoch; names are keys in lower case, as Spark resolves them."""
+class Catalog:
+    """Tables and views by their names in lower case, as Spark resolves them, and the compiler that knows their steps."""
 
-    epoch: int = 0
     entries: Mapping[str, Entry] = field(default_factory=dict)
-    states: Mapping[Step, State] = field(default_factory=dict)
+    compiler: Compiler | None = None
 
-    @property
+    @cached_property
     def tables(self) -> dict[str, TableEntry]:
         return {name: entry for name, entry in self.entries.items() if isinstance(entry, TableEntry)}
 
-    @property
+    @cached_property
     def views(self) -> dict[str, ViewEntry]:
         return {name: entry for name, entry in self.entries.items() if isinstance(entry, ViewEntry)}
 
-    def contents(self, entry: Entry) -> Delta:
-        """The rows of a table or view, consolidated."""
-        return self.states[entry.contents][0].contents()
+    @cached_property
+    def steps(self) -> list[Step]:
+        """All steps, each after its inputs."""
+        return in_order(step for entry in self.entries.values() for step in (entry.output, entry.contents))
 
-    @property
-    def content(self) -> Backfill:
-        """What steps give at this epoch, taken from the arrangements there are."""
-        arranged = {step.inputs[0]: step for step in self.states if isinstance(step.operator, Arrange)}
-        return Backfill(self.states, arranged, {})
+    @cached_property
+    def shown(self) -> dict[Step, list[str]]:
+        """The views that a step gives the rows of."""
+        found: dict[Step, list[str]] = {}
+        for name, view in self.views.items():
+            found.setdefault(view.output, []).append(name)
+        return found
+
+    @cached_property
+    def arranged(self) -> dict[Step, Step]:
+        """For each step whose output is kept, one that keeps it."""
+        return {step.inputs[0]: step for step in self.steps if isinstance(step.operator, Arrange)}
 
     def readers(self, name: str) -> list[ViewEntry]:
         """The views that read a table or view directly."""
         return [view for view in self.views.values() if name.lower() in {source.lower() for source in view.query.sources}]
+
+    def above(self, sources: Collection[Step]) -> Sequence[Step]:
+        """The steps that changes of these sources can reach, each after its inputs."""
+        if len(sources) == 1:
+            return self._above[next(iter(sources))]
+        reached = {step for source in sources for step in self._above[source]}
+        return [step for step in self.steps if step in reached]
+
+    @cached_property
+    def _above(self) -> dict[Step, list[Step]]:
+        below: dict[Step, set[Step]] = {}
+        above: dict[Step, list[Step]] = {table.source: [] for table in self.tables.values()}
+        for step in self.steps:
+            below[step] = {step} if step in above else set().union(*(below[child] for child in step.inputs))
+            for source in below[step] - {step}:
+                above[source].append(step)
+        return above
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """Everything at one epoch."""
+
+    epoch: int = 0
+    catalog: Catalog = field(default_factory=Catalog)
+    states: Mapping[Step, State] = field(default_factory=dict)
+
+    @property
+    def entries(self) -> Mapping[str, Entry]:
+        return self.catalog.entries
+
+    @property
+    def tables(self) -> dict[str, TableEntry]:
+        return self.catalog.tables
+
+    @property
+    def views(self) -> dict[str, ViewEntry]:
+        return self.catalog.views
+
+    def kept(self, entry: Entry) -> Arrangement:
+        """Where the rows of a table or view are kept."""
+        return self.states[entry.contents][0]
+
+    def contents(self, entry: Entry) -> Delta:
+        """The rows of a table or view, consolidated."""
+        return self.kept(entry).contents()
+
+    @property
+    def content(self) -> Backfill:
+        """What steps give at this epoch, taken from the arrangements there are."""
+        return Backfill(self.states, self.catalog.arranged)
+
+    def readers(self, name: str) -> list[ViewEntry]:
+        """The views that read a table or view directly."""
+        return self.catalog.readers(name)
+
+
+def _has_zeros(kind: pa.DataType) -> bool:
+    return pa.types.is_floating(kind) or pa.types.is_nested(kind)

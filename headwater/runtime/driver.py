@@ -7,24 +7,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import perf_counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from headwater.delta import Delta
 from headwater.operators.arrange import Arrange
 from headwater.operators.operator import Input
-from headwater.operators.values import Source
 from headwater.state.arrangement import Arrangement
+from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from headwater.compiler.dataflow import Step
-    from headwater.delta import Delta
     from headwater.operators.operator import State
 
     States = Mapping[Step, State]
 
+_NONE: States = MappingProxyType({})
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """What a step did last: rows in, rows out, seconds."""
 
@@ -42,11 +45,18 @@ class Outcome:
     work: dict[Step, Work] = field(default_factory=dict)
 
 
-def run_epoch(order: Iterable[Step], states: States, changes: Mapping[Step, Delta]) -> Outcome:
-    """Propagates the changes of sources; steps that nothing reaches are not touched."""
-    outcome = Outcome(outputs={step: delta for step, delta in changes.items() if len(delta)})
+def run_epoch(order: Iterable[Step], states: States, changes: Mapping[Step, Delta], advanced: States = _NONE) -> Outcome:
+    """Propagates the changes that some steps gave; steps that nothing reaches are not touched.
+
+    `advanced` holds new states that are known already; an arrangement among them gives on what reaches it.
+    """
+    outcome = Outcome(dict(advanced), {step: delta for step, delta in changes.items() if len(delta)})
     for step in order:
-        if any(child in outcome.outputs for child in step.inputs):
+        if not any(child in outcome.outputs for child in step.inputs):
+            continue
+        if step in advanced:
+            outcome.outputs[step] = outcome.outputs[step.inputs[0]]
+        else:
             _advance(step, states, outcome)
     return outcome
 
@@ -62,7 +72,9 @@ def _advance(step: Step, states: States, outcome: Outcome) -> None:
 
 
 def _input(child: Step, states: States, outcome: Outcome) -> Input:
-    delta = outcome.outputs.get(child) or child.operator.nothing()
+    delta = outcome.outputs.get(child)
+    if delta is None:
+        delta = child.nothing
     if not isinstance(child.operator, Arrange):
         return Input(delta)
     before = states[child][0]
@@ -73,35 +85,47 @@ def _input(child: Step, states: States, outcome: Outcome) -> Input:
 class Backfill:
     """Builds new steps over existing content: their states, and what they give, as if they had been there from the start."""
 
-    def __init__(self, states: States, readers: Mapping[Step, Step], contents: Mapping[Step, Delta]) -> None:
-        """`readers` maps a step to an arrangement of its output, if there is one; `contents` gives what sources hold."""
-        self.states: dict[Step, State] = dict(states)
+    def __init__(self, states: States, readers: Mapping[Step, Step]) -> None:
+        """`readers` maps a step to an arrangement of its output, if there is one."""
+        self.built: dict[Step, State] = {}
         self.work: dict[Step, Work] = {}
         self._existing = states
         self._readers = readers
-        self._contents = dict(contents)
+        self._contents: dict[Step, Delta] = {}
 
-    def build(self, step: Step) -> None:
-        """Gives a new step its state."""
-        if step not in self.states:
-            self.states[step] = self._run(step)
+    def build(self, steps: Sequence[Step]) -> None:
+        """Gives new steps, each after its inputs, their states; what they give is kept only as long as one of them reads it."""
+        last = {child: step for step in steps for child in step.inputs}
+        for step in steps:
+            self._build(step)
+            for child in step.inputs:
+                if last[child] is step:
+                    self._contents.pop(child, None)
 
     def content(self, step: Step) -> Delta:
         """All rows that a step gives now."""
         if step not in self._contents:
-            reader = self._readers.get(step)
-            if isinstance(step.operator, Arrange) and step in self._existing:
-                self._contents[step] = self._existing[step][0].contents()
-            elif reader is not None and reader in self._existing:
-                self._contents[step] = self._existing[reader][0].contents()
-            else:
+            keeper = self._state(step if isinstance(step.operator, Arrange) else self._readers.get(step))
+            if keeper is not None:
+                self._contents[step] = keeper[0].contents()
+            elif step in self._existing:
                 self._run(step)
+            else:
+                self._build(step)
         return self._contents[step]
 
-    def _run(self, step: Step) -> State:
-        from headwater.delta import Delta
-        from headwater.state.consolidation import consolidate
+    def _state(self, step: Step | None) -> State | None:
+        if step is None:
+            return None
+        return self._existing[step] if step in self._existing else self.built.get(step)
 
+    def _build(self, step: Step) -> State:
+        state = self._state(step)
+        if state is None:
+            state = self.built[step] = self._run(step)
+        return state
+
+    def _run(self, step: Step) -> State:
         started = perf_counter()
         state, first = step.operator.start()
         inputs = [self._whole(child) for child in step.inputs]
@@ -114,13 +138,7 @@ class Backfill:
         return state
 
     def _whole(self, child: Step) -> Input:
-        delta = self.content(child)
         if not isinstance(child.operator, Arrange):
-            return Input(delta)
-        self.build(child)
-        after = self.states[child][0]
-        return Input(delta, Arrangement.empty(after.schema, after.key), after)
-
-
-def is_source(step: Step) -> bool:
-    return isinstance(step.operator, Source)
+            return Input(self.content(child))
+        after = self._build(child)[0]
+        return Input(self.content(child), Arrangement.empty(after.schema, after.key), after)

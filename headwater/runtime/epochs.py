@@ -1,134 +1,113 @@
 """The line of epochs: the present snapshot, the step to the next one, and what changed in each.
 
 A commit computes everything beside the present snapshot and then replaces it by one assignment. So a failure changes nothing,
-and readers in other threads, who take the snapshot once, see whole epochs.
+and readers in other threads, who take the snapshot once, see whole epochs. There are two locks, always taken in this order:
+
+    defining   held by who makes the next catalog, from the first look at the present one to the end
+    writing    held by who makes the next epoch: a transaction, or a definition that is swapped in
 """
 
 from __future__ import annotations
 
-import logging
-from collections import defaultdict, deque
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from headwater.compiler.dataflow import in_order
-from headwater.runtime.catalog import Snapshot, ViewEntry
+from headwater.runtime.building import Building
+from headwater.runtime.catalog import Snapshot
 from headwater.runtime.driver import run_epoch
-from headwater.state.consolidation import consolidate
+from headwater.runtime.history import History
+from headwater.runtime.recording import Recording
+from headwater.runtime.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    import pyarrow as pa
+    from collections.abc import Collection, Iterator, Mapping
 
     from headwater.compiler.dataflow import Step
     from headwater.delta import Delta
     from headwater.operators.operator import State
-    from headwater.runtime.catalog import Entry
+    from headwater.runtime.catalog import Catalog
     from headwater.runtime.driver import Work
 
-    # Gets the epoch, what changed, and the view's columns under the users' names.
-    Subscriber = Callable[[int, Delta, pa.Schema], None]
-
-_log = logging.getLogger("headwater")
+# So much is made up for under the lock; what is more, beside the commits, unless they are faster for so many rounds.
+_FEW_ROWS = 1_000
+_ROUNDS = 10
 
 
 class Epochs:
     """Commits epochs, one writer at a time."""
 
     def __init__(self) -> None:
-        self.lock = RLock()
+        self.defining = RLock()
+        self.writing = RLock()
         self.now = Snapshot()
         self.work: dict[Step, Work] = {}
-        self._order: list[Step] = []
-        self._history: dict[str, list[tuple[int, Delta]]] = defaultdict(list)
-        self._subscribers: dict[str, list[Subscriber]] = defaultdict(list)
-        self._calls: deque[tuple[str, Subscriber, int, Delta, pa.Schema]] = deque()
-        self._calling = False
+        self.history = History()
+        self.subscriptions = Subscriptions()
+        self._recordings: tuple[Recording, ...] = ()
 
-    def commit(self, changes: Mapping[str, Delta]) -> int:
-        """Applies the changes of tables, given by name in lower case, as one epoch."""
-        with self.lock:
-            tables = self.now.tables
-            sources = {tables[name].source: delta for name, delta in changes.items()}
-            outcome = run_epoch(self._order, self.now.states, sources)
-            self.work.update(outcome.work)
-            states = {**self.now.states, **outcome.states}
-            self.now = replace(self.now, epoch=self.now.epoch + 1, states=states)
-            self._publish(
-                {name: outcome.outputs[v.output] for name, v in self.now.views.items() if v.output in outcome.outputs}
-            )
+    def commit(self, changes: Mapping[str, Delta], advanced: Mapping[Step, State]) -> int:
+        """Applies the changes of tables, given by name in lower case, as one epoch; some new states may be known already."""
+        with self.writing:
+            now = self.now
+            sources = {now.tables[name].source: delta for name, delta in changes.items()}
+            outcome = run_epoch(now.catalog.above(sources), now.states, sources, advanced)
+            for recording in self._recordings:
+                recording.add(outcome.outputs)
+            shown = now.catalog.shown
+            changed = {name: delta for step, delta in outcome.outputs.items() if step in shown for name in shown[step]}
+            self._proceed(Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states}), changed, outcome.work)
             return self.now.epoch
 
-    def redefine(
-        self,
-        entries: Mapping[str, Entry],
-        states: Mapping[Step, State],
-        work: Mapping[Step, Work],
-        changed: Mapping[str, Delta],
-        restarted: Iterable[str],
-    ) -> None:
-        """Replaces the catalog as one epoch.
+    def define(self, catalog: Catalog, rebuilt: Collection[str] = ()) -> None:
+        """Replaces the catalog as one epoch; the history tells what that changed in the views that are `rebuilt`.
 
-        `changed` tells how the content of views changed by that; the history of `restarted` ones begins anew, with all rows.
+        The new steps are built beside the commits that go on meanwhile, and brought up to them: first beside the next ones, and
+        the rest, when it is small, while the others wait.
         """
-        with self.lock:
-            roots = [step for entry in entries.values() for step in (entry.output, entry.contents)]
-            self._order = in_order(roots)
-            live = set(self._order)
-            self.work = {step: done for step, done in {**self.work, **work}.items() if step in live}
-            kept = {step: state for step, state in states.items() if step in live}
-            self.now = Snapshot(self.now.epoch + 1, dict(entries), kept)
-            for name in [name for name in (*self._history, *self._subscribers) if name not in entries]:
-                self._history.pop(name, None)
-                self._subscribers.pop(name, None)
-            for name in restarted:
-                self._history.pop(name, None)
-            self._publish(changed)
+        with self.defining:
+            building = Building(self.now.catalog, catalog, rebuilt)
+            with self._recording(building.read) as recording:
+                building.start(recording.reached)
+                for _ in range(_ROUNDS):
+                    if recording.rows <= _FEW_ROWS:
+                        break
+                    with self.writing:
+                        passed = recording.take(self.now)
+                    building.follow(passed)
+                with self.writing:
+                    building.follow(recording.take(self.now))
+                    self._swap(building)
 
-    @property
-    def steps(self) -> list[Step]:
-        return self._order
+    def tell(self) -> None:
+        """Calls the subscribers of what changed; to be called without a lock."""
+        self.subscriptions.tell()
 
-    def changes(self, name: str, since: int) -> list[tuple[int, Delta]]:
-        """What happened to a view after an epoch."""
-        return [(epoch, delta) for epoch, delta in self._history.get(name, ()) if epoch > since]
+    def _swap(self, building: Building) -> None:
+        old, catalog = self.now.catalog, building.catalog
+        states = {**self.now.states, **building.states}
+        live = {step: states[step] for step in catalog.steps}
+        gone = [name for name in old.entries if name not in catalog.entries]
+        self.history.forget([*gone, *building.restarted])
+        self.subscriptions.forget(gone)
+        self.work = {step: done for step, done in self.work.items() if step in live}
+        self._proceed(Snapshot(self.now.epoch + 1, catalog, live), building.changed, building.work)
 
-    def subscribe(self, name: str, subscriber: Subscriber) -> Callable[[], None]:
-        """Calls the subscriber after each epoch that changes the view; the answer ends that."""
-        with self.lock:
-            self._subscribers[name].append(subscriber)
+    def _proceed(self, then: Snapshot, changed: Mapping[str, Delta], work: Mapping[Step, Work]) -> None:
+        """The next epoch is there. Its changes are told before it is, so that who asks for both misses none."""
+        for name, delta in changed.items():
+            self.history.add(name, then.epoch, delta)
+            self.subscriptions.announce(name, then.epoch, delta, then.views[name].arrow)
+        self.work.update(work)
+        self.now = then
 
-        def end() -> None:
-            with self.lock, suppress(ValueError):
-                self._subscribers[name].remove(subscriber)
-
-        return end
-
-    def _publish(self, changed: Mapping[str, Delta]) -> None:
-        epoch = self.now.epoch
-        for name, raw in changed.items():
-            delta = consolidate(raw)
-            entry = self.now.entries[name]
-            if not len(delta) or not isinstance(entry, ViewEntry):
-                continue
-            self._history[name].append((epoch, delta))
-            self._calls += [(name, subscriber, epoch, delta, entry.arrow) for subscriber in self._subscribers[name]]
-        self._call()
-
-    def _call(self) -> None:
-        """Calls subscribers, epoch by epoch, also if one of them commits the next epoch."""
-        if self._calling:
-            return
-        self._calling = True
+    @contextmanager
+    def _recording(self, steps: Collection[Step]) -> Iterator[Recording]:
+        with self.writing:
+            recording = Recording(self.now, steps)
+            self._recordings = (*self._recordings, recording)
         try:
-            while self._calls:
-                name, subscriber, epoch, delta, names = self._calls.popleft()
-                try:
-                    subscriber(epoch, delta, names)
-                except Exception:  # noqa: BLE001  (whatever a user's function may raise)
-                    _log.exception("A subscriber of view %r failed; epoch %d is committed all the same", name, epoch)
+            yield recording
         finally:
-            self._calling = False
+            with self.writing:
+                self._recordings = tuple(other for other in self._recordings if other is not recording)

@@ -1,10 +1,18 @@
 """Transactions: changes of tables are checked and collected, and become one epoch or nothing.
 
 Each change sees the ones before it in the same transaction. What is kept of them is, for each table, its net delta.
+
+A change *waits* until a later one has to see it; then it is inserted into a copy of the table, which is the table's new state.
+So one insert, or one delete and one insert of other keys, needs no copy at all, and a thousand statements make each row's way
+into the state only once.
+
+Whether keys are new, or rows there, is a question of sums, for which nothing need be consolidated: in a table with a key, the
+weights of all that is found under a key add up to 0 or 1.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +22,41 @@ from headwater.delta import Delta
 from headwater.errors import DuplicateKey, InvalidRows, MissingKey, MissingRow, NullKey
 from headwater.runtime.driver import Backfill
 from headwater.state.consolidation import consolidate, group_rows, sum_by
+from headwater.state.equality import equal_rows
+from headwater.state.hashing import hash_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headwater.compiler.dataflow import Step
+    from headwater.operators.operator import State
     from headwater.runtime.catalog import Snapshot, TableEntry
-    from headwater.state.arrangement import Arrangement
+    from headwater.state.arrangement import Arrangement, Matches
+
+
+@dataclass(frozen=True, eq=False)
+class Staged:
+    """One table as it will be: its rows with the changes `seen` so far, and the changes that wait."""
+
+    contents: Arrangement
+    seen: tuple[Delta, ...] = ()
+    waiting: tuple[Delta, ...] = ()
+    deletes: bool = False
+    """Something waits, and it is nothing but deletes."""
+    cancels: bool = False
+    """Some changes may cancel others out."""
+
+    def settled(self) -> Staged:
+        """The same with nothing waiting."""
+        if not self.waiting:
+            return self
+        contents = self.contents.insert(Delta.concat(self.waiting))
+        return Staged(contents, self.seen + self.waiting, cancels=True)
+
+    def net(self) -> Delta:
+        """All changes as one."""
+        delta = Delta.concat(self.seen + self.waiting)
+        return consolidate(delta) if self.cancels else delta
 
 
 class Staging:
@@ -25,13 +64,17 @@ class Staging:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._staged: dict[str, tuple[Arrangement, list[Delta]]] = {}
+        self._staged: dict[str, Staged] = {}
 
-    @property
-    def changes(self) -> dict[str, Delta]:
-        """The net change of each table."""
-        net = {name: consolidate(Delta.concat(deltas)) for name, (_, deltas) in self._staged.items() if deltas}
-        return {name: delta for name, delta in net.items() if len(delta)}
+    def net(self) -> tuple[dict[str, Delta], dict[Step, State]]:
+        """The net change of each table that has one, and the new states that are known already."""
+        changes = {name: staged.net() for name, staged in self._staged.items() if staged.seen or staged.waiting}
+        changes = {name: delta for name, delta in changes.items() if len(delta)}
+        advanced: dict[Step, State] = {}
+        for name in changes:
+            if self._staged[name].seen:
+                advanced[self._snapshot.tables[name].contents] = (self._staged[name].settled().contents,)
+        return changes, advanced
 
     @property
     def content(self) -> Backfill:
@@ -39,21 +82,26 @@ class Staging:
         if not self._staged:
             return self._snapshot.content
         tables = self._snapshot.tables.values()
-        return Backfill({}, {}, {table.source: self._state(table)[0].contents() for table in tables})
+        states = {table.contents: (self._settled(table).contents,) for table in tables}
+        return Backfill(states, {table.source: table.contents for table in tables})
 
     def insert(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         self._require_values(table, rows)
+        staged = self._state(table)
         if table.key is not None:
-            self._require_new(table, rows)
-        self._add(table, Delta.inserting(rows))
+            self._require_distinct(table, rows)
+            staged = self._require_new(table, rows, staged)
+        elif staged.deletes:
+            staged = replace(staged, cancels=True)
+        self._add(table, staged, Delta.inserting(rows))
 
     def delete(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         """Removes rows; each must be there, as often as it is removed."""
-        wanted = consolidate(Delta.inserting(rows))
-        key = tuple(range(len(table.arrow)))
-        found = self._lookup(table, wanted.rows, table.key if table.key is not None else key)
-        groups = group_rows(pa.concat_batches([wanted.rows, found.rows]), key, signed_zeros=True)
-        present = sum_by(groups.ids[len(wanted) :], groups.count, found.weights)[groups.ids[: len(wanted)]]
+        wanted = Delta.inserting(rows)
+        if not _distinct(rows, table.indexed):
+            wanted = consolidate(wanted)
+        staged = self._settled(table)
+        present = _present(table, wanted.rows, staged.contents.lookup(wanted.rows, table.indexed))
         missing = np.flatnonzero(present < wanted.weights)
         if len(missing):
             first = missing[0]
@@ -61,7 +109,7 @@ class Staging:
                 f"table {table.name!r} has {max(int(present[first]), 0)} of the row {_shown(table, wanted.rows, first)}, "
                 f"and {int(wanted.weights[first])} should be deleted; {_count(len(missing))} like this. Nothing was changed"
             )
-        self._add(table, -wanted)
+        self._add(table, staged, -wanted, deletes=True)
 
     def upsert(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         """Inserts rows, each in place of the one with the same key, if there is one."""
@@ -69,9 +117,13 @@ class Staging:
             raise MissingKey(f"table {table.name!r} has no key, so nothing says which rows to replace; create it with key=…")
         self._require_values(table, rows)
         self._require_distinct(table, rows)
-        found = self._lookup(table, rows, table.key)
-        old = consolidate(Delta(found.rows, -found.weights))
-        self._add(table, Delta.concat([old, Delta.inserting(rows)]))
+        staged = self._settled(table)
+        found = staged.contents.lookup(rows, table.key).existing()
+        delta = Delta.inserting(rows)
+        if len(found):
+            # A row that is replaced by its like is no change.
+            delta = consolidate(Delta.concat([Delta(found.rows, -found.weights), delta]))
+        self._add(table, staged, delta)
 
     def replace(self, table: TableEntry, old: pa.RecordBatch, new: pa.RecordBatch) -> None:
         """Removes rows and inserts others at once, so that keys may be exchanged between rows."""
@@ -84,16 +136,19 @@ class Staging:
             self._staged = staged
             raise
 
-    def _add(self, table: TableEntry, delta: Delta) -> None:
-        contents, deltas = self._state(table)
-        self._staged[table.name.lower()] = (contents.insert(delta), [*deltas, delta])
+    def _add(self, table: TableEntry, staged: Staged, delta: Delta, *, deletes: bool = False) -> None:
+        if len(delta):
+            staged = replace(staged, waiting=(*staged.waiting, delta), deletes=deletes)
+        self._staged[table.name.lower()] = staged
 
-    def _state(self, table: TableEntry) -> tuple[Arrangement, list[Delta]]:
-        return self._staged.get(table.name.lower()) or (self._snapshot.states[table.contents][0], [])
+    def _state(self, table: TableEntry) -> Staged:
+        return self._staged.get(table.name.lower()) or Staged(self._snapshot.kept(table))
 
-    def _lookup(self, table: TableEntry, rows: pa.RecordBatch, columns: tuple[int, ...]) -> Delta:
-        found = self._state(table)[0].lookup(rows, columns)
-        return Delta(found.rows, found.weights)
+    def _settled(self, table: TableEntry) -> Staged:
+        name = table.name.lower()
+        if name in self._staged:
+            self._staged[name] = self._staged[name].settled()
+        return self._state(table)
 
     def _require_values(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         for i, column in enumerate(rows.columns):
@@ -105,23 +160,53 @@ class Staging:
             if not table.schema.fields[i].nullable:
                 raise InvalidRows(f"column {name!r} of table {table.name!r} is NOT NULL. Nothing was changed")
 
-    def _require_new(self, table: TableEntry, rows: pa.RecordBatch) -> None:
+    def _require_new(self, table: TableEntry, rows: pa.RecordBatch, staged: Staged) -> Staged:
+        """The table in a state in which the keys are known to be new."""
         assert table.key is not None
-        self._require_distinct(table, rows)
-        found = consolidate(self._lookup(table, rows, table.key))
-        if len(found):
+        if staged.deletes and not staged.contents.lookup(rows, table.key).weights.sum():
+            return staged
+        staged = staged.settled()
+        found = staged.contents.lookup(rows, table.key)
+        if found.weights.sum():
+            first = found.consolidated()
             raise DuplicateKey(
-                f"table {table.name!r} has a row with the key {_shown(table, found.rows, 0, table.key)} already; "
-                f"{_count(len(found))} like this. Use upsert to replace rows. Nothing was changed"
+                f"table {table.name!r} has a row with the key {_shown(table, first.rows, 0, table.key)} already; "
+                f"{_count(len(first))} like this. Use upsert to replace rows. Nothing was changed"
             )
+        return staged
 
     def _require_distinct(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         assert table.key is not None
-        groups = group_rows(rows, table.key)
-        if groups.count < rows.num_rows:
+        if not _distinct(rows, table.key):
+            groups = group_rows(rows, table.key)
             again = np.flatnonzero(np.bincount(groups.ids) > 1)[0]
             shown = _shown(table, rows, int(groups.representatives[again]), table.key)
             raise DuplicateKey(f"the key {shown} of table {table.name!r} comes more than once in the rows. Nothing was changed")
+
+
+def _distinct(rows: pa.RecordBatch, columns: Sequence[int]) -> bool:
+    """Whether no two rows are equal on these columns."""
+    if rows.num_rows <= 1:
+        return True
+    first = rows.column(columns[0])
+    if pa.types.is_integer(first.type) and not first.null_count:
+        numbers = first.to_numpy()
+        if (numbers[1:] > numbers[:-1]).all():
+            return True
+    hashes = np.sort(hash_rows(rows, columns))
+    if not (hashes[1:] == hashes[:-1]).any():
+        return True
+    return group_rows(rows, columns).count == rows.num_rows
+
+
+def _present(table: TableEntry, rows: pa.RecordBatch, found: Matches) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """How often each of the rows is there, given what is found under their keys."""
+    probe, weights = found.probe, found.weights
+    if table.compared and len(found):
+        asked = rows.select(table.compared).take(pa.array(probe))
+        same = equal_rows(asked, range(len(table.compared)), found.rows, table.compared, signed_zeros=True)
+        probe, weights = probe[same], weights[same]
+    return sum_by(probe, rows.num_rows, weights)
 
 
 def _shown(table: TableEntry, rows: pa.RecordBatch, index: int, columns: tuple[int, ...] | None = None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from edit_scripts import FLOATS, INTEGERS, TEXTS, Driven, Edit, Row, bag, delta_of, rows_of, run, scripted, scripts
@@ -13,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.errors import EvaluationFailed
+from headwater.evaluation.duckdb_sql import Connection
 from headwater.evaluation.stages import Columns, Explode, NotNull, OnSpark, Replicate, Sequence, Several, Sql, Stage
 from headwater.operators.linear import Linear, Union
 from headwater.operators.values import Source, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 LISTS = pa.list_(pa.int64())
 MAPS = pa.map_(pa.string(), pa.int64())
@@ -97,9 +97,8 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as opened:
-        yield opened
+def connection() -> Connection:
+    return Connection("UTC")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -119,7 +118,7 @@ def test_each_row_by_itself(name: str, data: st.DataObject) -> None:
 
 @scripted
 @given(script=scripts(ROWS), divisor=st.sampled_from(["1", "(c0 - c0)"]))
-def test_a_statement_or_the_other_way_if_it_fails(connection: duckdb.DuckDBPyConnection, script: list, divisor: str) -> None:
+def test_a_statement_or_the_other_way_if_it_fails(connection: Connection, script: list, divisor: str) -> None:
     """Where DuckDB raises, on a number divided by zero, the answer comes from the other stage."""
     checked = f"CASE WHEN {divisor} = 0 THEN error('no') ELSE 2 * c0 END"
     statement = f"SELECT {checked} AS c0, w FROM delta WHERE c0 % 2 = 0"

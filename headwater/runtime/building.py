@@ -1,0 +1,79 @@
+"""New steps of a catalog in the making: built over one snapshot, then brought up to the present one, while epochs go on.
+
+    start    state and content of the new steps at epoch E, from scratch
+    follow   one step of the dataflow over all that changed from E to a later epoch, as if it had been one commit
+
+A step that was there before is not built again. Of what it gives, the new ones see the deltas that were recorded meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headwater.delta import Delta
+from headwater.operators.arrange import Arrange
+from headwater.runtime.driver import run_epoch
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from headwater.compiler.dataflow import Step
+    from headwater.operators.operator import State
+    from headwater.runtime.catalog import Catalog, Snapshot, ViewEntry
+    from headwater.runtime.driver import Work
+    from headwater.runtime.recording import Passed
+
+
+class Building:
+    """The states that a catalog needs beyond those that there are, and how it changes the views that are rebuilt."""
+
+    def __init__(self, old: Catalog, catalog: Catalog, rebuilt: Collection[str]) -> None:
+        self.catalog = catalog
+        self.states: dict[Step, State] = {}
+        self.work: dict[Step, Work] = {}
+        existing = set(old.steps)
+        self._new = [step for step in catalog.steps if step not in existing]
+        self._views = {name: catalog.views[name] for name in rebuilt}
+        self._replaced = {name: old.views[name] for name in rebuilt if name in old.views}
+        self.restarted = [name for name, view in self._replaced.items() if view.arrow.types != self._views[name].arrow.types]
+        """The views with other columns than before: their history begins anew, with all rows."""
+        shown = [view.output for view in (*self._views.values(), *self._replaced.values())]
+        inputs = [child for step in self._new for child in step.inputs]
+        self.read = frozenset(existing.intersection([*shown, *inputs]))
+        """The existing steps whose deltas the new ones, and the views, are to follow."""
+        self._changed: dict[str, list[Delta]] = {}
+
+    def start(self, now: Snapshot) -> None:
+        """Builds everything over the content at a snapshot."""
+        content = now.content
+        content.build(self._new)
+        self.states = content.built
+        self.work = {step: content.work[step] for step in self.states}
+        states = {**now.states, **self.states}
+        for name, view in self._views.items():
+            self._changed[name] = [_visible(view, states[view.contents][0].contents())]
+            if name in self._replaced and name not in self.restarted:
+                old = self._replaced[name]
+                self._changed[name].append(-_visible(old, now.contents(old)))
+
+    def follow(self, passed: Passed) -> None:
+        """Brings everything up to a later snapshot."""
+        changes = passed.changes()
+        arranged = {step: passed.after.states[step] for step in self.read if isinstance(step.operator, Arrange)}
+        outcome = run_epoch(self._new, {**passed.before.states, **self.states}, changes, arranged)
+        self.states.update((step, state) for step, state in outcome.states.items() if step not in arranged)
+        for name, view in self._views.items():
+            if view.output in outcome.outputs:
+                self._changed[name].append(outcome.outputs[view.output])
+            old = self._replaced.get(name)
+            if old is not None and name not in self.restarted and old.output in changes:
+                self._changed[name].append(-changes[old.output])
+
+    @property
+    def changed(self) -> dict[str, Delta]:
+        """How the content of each rebuilt view changes when the catalog is swapped in."""
+        return {name: Delta.concat(deltas) for name, deltas in self._changed.items()}
+
+
+def _visible(entry: ViewEntry, rows: Delta) -> Delta:
+    return rows.select(range(len(entry.arrow)))
