@@ -24,7 +24,7 @@ from headwater.state import columns, layout, loops
 from headwater.state.parallel import in_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Spec = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Place:
     """Where a column is: in the words from `at` on (with the number of its NULL bit), or among the other columns."""
 
@@ -157,15 +157,16 @@ class Format:
         if not self.places:
             return without_columns(len(block))
         nulls = block.words[:, : self._flags].any()
-        signed = block.words.view(np.int64)
+        fixed = {place: place.kind.empty(len(block)) for place in self.places if place.kind is not None}
+        in_pieces(len(block), lambda start, stop: _read(block.words[start:stop], fixed, start))
         arrays = []
         for place in self.places:
             if place.kind is None:
                 arrays.append(columns.conform(block.others[place.at], place.type))
                 continue
             missing = self._missing(block.words, place) if nulls else None
-            arrays.append(place.kind.read(signed, place.at, place.type, missing))
-        if all(place.kind is not None for place in self.places):
+            arrays.append(place.kind.column(place.type, fixed[place], missing))
+        if len(fixed) == len(self.places):
             return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         return pa.RecordBatch.from_arrays(arrays, names=self._schema.names)
 
@@ -189,6 +190,13 @@ class Format:
     def _missing(words: Words, place: Place) -> NDArray[np.bool_] | None:
         missing: NDArray[Any] = (words[:, place.flag >> 6] >> np.uint64(place.flag & 63)) & np.uint64(1)
         return missing.astype(bool) if missing.any() else None
+
+
+def _read(words: Words, fixed: Mapping[Place, NDArray[Any]], start: int) -> None:
+    lines = words.view(np.int64)
+    for place, values in fixed.items():
+        assert place.kind is not None
+        place.kind.read(lines, place.at, values[start : start + len(lines)])
 
 
 @cache

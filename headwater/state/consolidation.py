@@ -52,7 +52,7 @@ def group_rows(rows: pa.RecordBatch, chosen: Sequence[int], *, signed_zeros: boo
         return Groups(ids, first)
     leaders = first[ids]
     again = np.flatnonzero(leaders != np.arange(count))
-    if same_rows(made, block.take(again), block.take(leaders[again]), signed_zeros=signed_zeros).all():
+    if same_rows(made, block, again, leaders[again], signed_zeros=signed_zeros).all():
         return Groups(ids, first)
     return tell_apart(made, block, leaders, signed_zeros=signed_zeros)
 
@@ -64,19 +64,23 @@ def tell_apart(made: Format, block: Block, leaders: Indices, *, signed_zeros: bo
     while len(pending):
         _, first, inverse = np.unique(leaders[pending], return_index=True, return_inverse=True)
         leader = pending[first][inverse]
-        same = same_rows(made, block.take(pending), block.take(leader), signed_zeros=signed_zeros)
+        same = same_rows(made, block, pending, leader, signed_zeros=signed_zeros)
         found[pending[same]] = leader[same]
         pending = pending[~same]
     representatives, ids = np.unique(found, return_inverse=True)
     return Groups(ids, representatives)
 
 
-def same_rows(made: Format, a: Block, b: Block, *, signed_zeros: bool) -> NDArray[np.bool_]:
-    """Whether row i of one block is the same as row i of the other, as a key or, with signed zeros, as a row."""
-    same = loops.same_lines(a.words, b.words) if signed_zeros else loops.same_keys(a.words, b.words, made.spec(made.every))
-    if a.others:
-        every = range(len(a.others))
-        same &= equality.equal_rows(columns.batch(a.others), every, columns.batch(b.others), every, signed_zeros=signed_zeros)
+def same_rows(made: Format, block: Block, left: Indices, right: Indices, *, signed_zeros: bool) -> NDArray[np.bool_]:
+    """Whether the rows left[i] and right[i] of a block are the same, as keys or, with signed zeros, as rows."""
+    if signed_zeros:
+        same = loops.same_lines(block.words, left, right)
+    else:
+        same = loops.same_keys(block.words, made.spec(made.every), left, right)
+    if block.others:
+        a, b = (columns.batch([columns.take(array, pa.array(at)) for array in block.others]) for at in (left, right))
+        every = range(len(block.others))
+        same &= equality.equal_rows(a, every, b, every, signed_zeros=signed_zeros)
     return same
 
 

@@ -68,8 +68,17 @@ class Kind:
     def write(self, array: pa.Array, lines: Lines, at: int) -> None:
         lines[:, at] = _values(array, self._dtype, 1)
 
-    def read(self, lines: Lines, at: int, kind: pa.DataType, missing: NDArray[np.bool_] | None) -> pa.Array:
-        return _column(kind, lines[:, at].astype(self._dtype), missing)
+    def empty(self, count: int) -> NDArray[Any]:
+        """Room for the values of so many lines."""
+        return np.empty(count, self._dtype)
+
+    def read(self, lines: Lines, at: int, into: NDArray[Any]) -> None:
+        into[:] = lines[:, at]
+
+    def column(self, kind: pa.DataType, values: NDArray[Any], missing: NDArray[np.bool_] | None) -> pa.Array:
+        """The values read as a column of their type."""
+        valid = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
+        return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
 
 
 class _Floating(Kind):
@@ -84,9 +93,8 @@ class _Floating(Kind):
         if strange.any():
             lines[strange, at] = _NAN
 
-    def read(self, lines: Lines, at: int, kind: pa.DataType, missing: NDArray[np.bool_] | None) -> pa.Array:
-        values = np.ascontiguousarray(lines[:, at]).view(np.float64)
-        return _column(kind, values.astype(self._dtype, copy=False), missing)
+    def read(self, lines: Lines, at: int, into: NDArray[Any]) -> None:
+        into[:] = lines.view(np.float64)[:, at]
 
 
 class _TwoWords(Kind):
@@ -95,8 +103,11 @@ class _TwoWords(Kind):
     def write(self, array: pa.Array, lines: Lines, at: int) -> None:
         lines[:, at : at + 2] = _values(array, np.int64, 2).reshape(-1, 2)
 
-    def read(self, lines: Lines, at: int, kind: pa.DataType, missing: NDArray[np.bool_] | None) -> pa.Array:
-        return _column(kind, np.ascontiguousarray(lines[:, at : at + 2]), missing)
+    def empty(self, count: int) -> NDArray[Any]:
+        return np.empty((count, 2), np.int64)
+
+    def read(self, lines: Lines, at: int, into: NDArray[Any]) -> None:
+        into[:] = lines[:, at : at + 2]
 
 
 class _Boolean(Kind):
@@ -104,8 +115,8 @@ class _Boolean(Kind):
         known = array.fill_null(False) if array.null_count else array  # noqa: FBT003
         lines[:, at] = known.to_numpy(zero_copy_only=False)
 
-    def read(self, lines: Lines, at: int, kind: pa.DataType, missing: NDArray[np.bool_] | None) -> pa.Array:
-        return pa.array(lines[:, at] != 0, kind, mask=missing)
+    def column(self, kind: pa.DataType, values: NDArray[Any], missing: NDArray[np.bool_] | None) -> pa.Array:
+        return pa.array(values, kind, mask=missing)
 
 
 _NAN = np.array(np.nan).view(np.int64)
@@ -120,11 +131,6 @@ _KINDS: dict[int, Kind] = {
 def kind_of(given: pa.DataType) -> Kind | None:
     """How values of the type become words; None if they are of no fixed width."""
     return _KINDS.get(given.id)
-
-
-def _column(kind: pa.DataType, values: NDArray[Any], missing: NDArray[np.bool_] | None) -> pa.Array:
-    valid = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
 
 
 def plain(array: pa.Array) -> pa.Array:

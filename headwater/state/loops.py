@@ -142,21 +142,21 @@ def _same_key(a: Words, i: int, spec_a: Spec, b: Words, j: int, spec_b: Spec) ->
 
 
 @compiled
-def same_keys(a: Words, b: Words, spec: Spec) -> Mask:
-    """Whether line i of one is the same as line i of the other on the columns of the spec, as keys."""
-    same = np.empty(a.shape[0], np.bool_)
-    for i in range(same.size):
-        same[i] = _same_key(a, i, spec, b, i, spec)
+def same_keys(words: Words, spec: Spec, left: Indices, right: Indices) -> Mask:
+    """Whether the lines left[i] and right[i] are the same on the columns of the spec, as keys."""
+    same = np.empty(left.size, np.bool_)
+    for i in range(left.size):
+        same[i] = _same_key(words, left[i], spec, words, right[i], spec)
     return same
 
 
 @compiled
-def same_lines(a: Words, b: Words) -> Mask:
-    """Whether line i of one is the same row as line i of the other."""
-    same = np.ones(a.shape[0], np.bool_)
-    for i in range(same.size):
-        for c in range(a.shape[1]):
-            if a[i, c] != b[i, c]:
+def same_lines(words: Words, left: Indices, right: Indices) -> Mask:
+    """Whether the lines left[i] and right[i] are the same row."""
+    same = np.ones(left.size, np.bool_)
+    for i in range(left.size):
+        for c in range(words.shape[1]):
+            if words[left[i], c] != words[right[i], c]:
                 same[i] = False
                 break
     return same
@@ -165,37 +165,35 @@ def same_lines(a: Words, b: Words) -> Mask:
 @compiled
 def distinct(hashes: Hashes) -> tuple[Indices, Indices]:
     """The number of each hash among the different ones, in the order of their first appearance, and where that is."""
-    count = hashes.size
-    ids = np.empty(count, np.int64)
-    first = np.empty(min(count, 1024), np.int64)
+    ids = np.empty(hashes.size, np.int64)
+    first = np.empty(1024, np.int64)
     size = 2048
-    table = np.full(size, -1, np.int64)
+    known, numbers = np.empty(size, np.uint64), np.full(size, -1, np.int64)
     found = 0
-    for i in range(count):
+    for i in range(hashes.size):
         h = hashes[i]
         slot = np.int64(h & uint64(size - 1))
-        while table[slot] >= 0 and hashes[first[table[slot]]] != h:
+        while numbers[slot] >= 0 and known[slot] != h:
             slot = (slot + 1) & (size - 1)
-        if table[slot] < 0:
-            if found == first.size:
-                grown = np.empty(2 * found, np.int64)
-                grown[:found] = first
-                first = grown
-            first[found] = i
-            table[slot] = found
+        if numbers[slot] < 0:
+            known[slot], numbers[slot], first[found] = h, found, i
             found += 1
-            if 2 * found > size:
+            if found == first.size:
+                # The table is half full: a larger one, with all that is known.
                 size *= 4
-                table = np.full(size, -1, np.int64)
+                longer = np.empty(size // 2, np.int64)
+                longer[:found] = first
+                first = longer
+                known, numbers = np.empty(size, np.uint64), np.full(size, -1, np.int64)
                 for k in range(found):
-                    place = np.int64(hashes[first[k]] & uint64(size - 1))
-                    while table[place] >= 0:
-                        place = (place + 1) & (size - 1)
-                    table[place] = k
+                    slot = np.int64(hashes[first[k]] & uint64(size - 1))
+                    while numbers[slot] >= 0:
+                        slot = (slot + 1) & (size - 1)
+                    known[slot], numbers[slot] = hashes[first[k]], k
             ids[i] = found - 1
         else:
-            ids[i] = table[slot]
-    return ids, first[:found]
+            ids[i] = numbers[slot]
+    return ids, first[:found].copy()
 
 
 # -- searching

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 PIECE = 1 << 14
 
 
-def in_pieces(count: int, work: Callable[[int, int], None]) -> None:
+def in_pieces(count: int, work: Callable[[int, int], object]) -> None:
     """Calls ``work(start, stop)`` for pieces that cover 0 … count; each must write to a place of its own."""
     if count <= PIECE:
         work(0, count)

@@ -7,12 +7,12 @@ that equal rows are neighbours, and to merge runs is to walk along them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headwater.state import blocks, consolidation, hashing, loops
-from headwater.state.parallel import PIECE
+from headwater.state.parallel import PIECE, in_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,8 +67,8 @@ def merge(made: Format, runs: Sequence[Run]) -> Run:
     ties = hashes if single else np.concatenate([run.ties for run in runs])
     starts = np.cumsum([0, *map(len, runs)])
     order = loops.merge_order(hashes, ties, starts)
-    hashes = hashes.take(order)
-    ties = hashes if single else ties.take(order)
+    hashes = _taken(hashes, order)
+    ties = hashes if single else _taken(ties, order)
     weights = np.concatenate([run.weights for run in runs])
     parts = [run.block for run in runs]
     return _consolidated(made, lambda at: blocks.spliced(parts, starts, at), weights, Sorted(order, hashes, ties))
@@ -101,14 +101,15 @@ def _sorted(hashes: Hashes, ties: Hashes) -> Sorted:
     numbers &= low
     order = numbers.view(np.int64)
     single = ties is hashes
-    hashes, ties = hashes.take(order), ties.take(order)
+    hashes, ties = _taken(hashes, order), _taken(ties, order)
     loops.settle(order, hashes, ties, bits)
     return Sorted(order, hashes, hashes if single else ties)
 
 
 def _consolidated(made: Format, take: Callable[[Indices], Block], weights: NDArray[np.int64], rows: Sorted) -> Run:
     """The run of these rows, which `take` gives; the weights are in the order in which the rows came."""
-    weights = weights.take(rows.order, axis=0)
+    if weights.ndim > 1 or (weights != weights[:1]).any():
+        weights = _taken(weights, rows.order)
     again = loops.alike(rows.hashes, rows.ties)
     if len(again):
         first, weights = _summed(made, take, weights, rows.order, again)
@@ -119,11 +120,20 @@ def _consolidated(made: Format, take: Callable[[Indices], Block], weights: NDArr
     return Run(take(rows.order), weights, rows.hashes, rows.ties)
 
 
+def _taken(values: NDArray[Any], indices: Indices) -> NDArray[Any]:
+    """The values at the indices, on all cores if they are many."""
+    found = np.empty((len(indices), *values.shape[1:]), values.dtype)
+    in_pieces(len(indices), lambda start, stop: values.take(indices[start:stop], axis=0, out=found[start:stop], mode="clip"))
+    return found
+
+
 def _summed(
     made: Format, take: Callable[[Indices], Block], weights: NDArray[np.int64], order: Indices, again: Indices
 ) -> tuple[Indices, NDArray[np.int64]]:
     """The places of different rows, and the sums of their weights; at the places `again`, rows may be those before them."""
-    same = consolidation.same_rows(made, take(order[again]), take(order[again - 1]), signed_zeros=True)
+    pairs = take(np.concatenate([order[again], order[again - 1]]))
+    here = np.arange(len(again))
+    same = consolidation.same_rows(made, pairs, here, here + len(again), signed_zeros=True)
     starts = np.ones(len(order), np.bool_)
     starts[again] = ~same
     first = np.flatnonzero(starts)
