@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headwater.compiled import compiled
+from headwater.operators.accumulators.words import doubles_of, integers_of
 from headwater.state import layout
 from headwater.state.hashing import hash_rows
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ranks = NDArray[np.int64]
+
+
+_GREATEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -55,19 +60,48 @@ def column_ranks(array: pa.Array, *, descending: bool = False, nulls_first: bool
 
 def _ranks(array: pa.Array) -> Ranks:
     kind = array.type
+    if pa.types.is_boolean(kind):
+        return integers_of(array.cast(pa.int8())).astype(np.int64)
     if pa.types.is_floating(kind):
-        values = array.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False) + 0.0
-        values = np.where(np.isnan(values), np.nan, values)
-        bits = values.view(np.int64)
-        return np.where(bits < 0, bits ^ np.iinfo(np.int64).max, bits)
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return _ranks_of_doubles(doubles_of(array))
+    if kind.id in _INTEGERS:
         # One below the least: NULL has that rank, and a value may have it, too; then dense ranks tell them apart.
-        integers = array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-        if len(integers) and np.iinfo(np.int64).min < integers.min() and integers.max() < np.iinfo(np.int64).max:
+        integers = integers_of(array).astype(np.int64, copy=False)
+        if not array.null_count or _has_room(integers):
             return integers
     if pa.types.is_nested(kind) or pa.types.is_interval(kind):
         return hash_rows(pa.RecordBatch.from_arrays([array], names=["c0"]), (0,)).view(np.int64)
     return pc.rank(array, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+# Types whose values are integers that compare as they do.
+_INTEGERS = frozenset(
+    kind.id
+    for kind in (
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.date64()),
+        *(pa.time32("s"), pa.time64("us"), pa.timestamp("us"), pa.duration("us")),
+    )
+)
+
+
+@compiled
+def _ranks_of_doubles(doubles: NDArray[np.float64]) -> Ranks:
+    ranks = np.empty(len(doubles), np.int64)
+    for i in range(len(doubles)):
+        # Adding 0.0 makes −0.0 a zero like the other.
+        ranks.view(np.float64)[i] = np.nan if np.isnan(doubles[i]) else doubles[i] + 0.0
+        if ranks[i] < 0:
+            ranks[i] ^= _GREATEST
+    return ranks
+
+
+@compiled
+def _has_room(integers: Ranks) -> bool:
+    """Whether the least and the greatest of all integers are not among these."""
+    room = True
+    for i in range(len(integers)):
+        room &= -_GREATEST <= integers[i] < _GREATEST
+    return room
 
 
 def sorted_rows(rows: pa.RecordBatch, order: Sequence[Order]) -> NDArray[np.int64]:
@@ -86,6 +120,53 @@ def places(rows: pa.RecordBatch, order: Sequence[Order]) -> Ranks:
     found = np.empty(rows.num_rows, np.int64)
     found[sequence] = np.cumsum(steps)
     return found
+
+
+def up_to_first(rows: pa.RecordBatch, order: Sequence[Order]) -> NDArray[np.bool_]:
+    """Which rows do not come after row 0."""
+    return _up_to_first(np.stack(_keys(rows, order))) if rows.num_columns else np.ones(rows.num_rows, np.bool_)
+
+
+@compiled
+def _up_to_first(keys: Ranks) -> NDArray[np.bool_]:
+    found = np.ones(keys.shape[1], np.bool_)
+    for i in range(keys.shape[1]):
+        for k in range(keys.shape[0]):
+            if keys[k, i] != keys[k, 0]:
+                found[i] = keys[k, i] < keys[k, 0]
+                break
+    return found
+
+
+def merged_rows(
+    rows: pa.RecordBatch, weights: NDArray[np.int64], order: Sequence[Order]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows in order, equal ones merged and zeros gone: which rows, the first one of equals, and their weights."""
+    keys = np.stack(_keys(rows, order))
+    return _merged(keys, np.lexsort(keys[::-1]), weights)
+
+
+@compiled
+def _merged(
+    keys: Ranks, sequence: NDArray[np.int64], weights: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    chosen, sums = np.empty(len(sequence), np.int64), np.empty(len(sequence), np.int64)
+    count, i = 0, 0
+    while i < len(sequence):
+        first = sequence[i]
+        total = 0
+        alike = True
+        while alike:
+            total += weights[sequence[i]]
+            i += 1
+            if i == len(sequence):
+                break
+            for k in range(keys.shape[0]):
+                alike &= keys[k, sequence[i]] == keys[k, first]
+        if total != 0:
+            chosen[count], sums[count] = first, total
+            count += 1
+    return chosen[:count], sums[:count]
 
 
 def _keys(rows: pa.RecordBatch, order: Sequence[Order]) -> list[Ranks]:

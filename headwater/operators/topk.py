@@ -4,11 +4,15 @@
 
 The operator keeps the first m ≥ k rows, a reserve beyond what is asked for. A change below the last of them cannot matter;
 others are applied to them. Only when deletions have used up the reserve is the input looked through again.
+
+The reserve is state, and an arrangement has an order of its own. So the sorted reserve of the last step is remembered beside it:
+whoever steps from that very arrangement need not sort it again, and whoever does not sorts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,15 +20,28 @@ import pyarrow as pa
 
 from headwater.delta import Delta, without_columns
 from headwater.operators.operator import Input, Operator, schema_of
-from headwater.operators.ordering import Order, places, sorted_rows
+from headwater.operators.ordering import Order, column_ranks, is_ordered, merged_rows, sorted_rows, up_to_first
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from headwater.algebra.plan import Types
     from headwater.operators.operator import Key, State
+
+    Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """The rows of a reserve in order."""
+
+    reserve: Arrangement
+    rows: Delta
+    size: int
 
 
 @dataclass(frozen=True)
@@ -54,20 +71,23 @@ class TopK(Operator):
         return (reserve, total), self.nothing()
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
-        delta = inputs[0].delta
-        held = state[0].contents()
-        total = state[1].insert(Delta(without_columns(1), np.array([delta.weights.sum()])))
-        size, held_size = int(total.contents().weights.sum()), int(held.weights.sum())
-        whole = held_size == int(state[1].contents().weights.sum())
-        kept = consolidate(Delta.concat([held, delta if whole else self._above_last(held, delta)]))
-        kept_size = int(kept.weights.sum())
-        wanted = self._wanted
-        if wanted is not None and kept_size != size and kept_size < wanted:
-            kept = self._first(inputs[0].arranged[1].contents(), self._reserve)
-        elif wanted is not None and kept_size > 2 * self._reserve:
-            kept = self._first(kept, self._reserve)
-        change = consolidate(Delta.concat([-self._cut(held), self._cut(kept)]))
-        return (state[0].insert(consolidate(Delta.concat([kept, -held]))), total), change
+        delta, held = inputs[0].delta, self._held(state[0])
+        total, change = state[1], int(delta.weights.sum())
+        before = total.total
+        if change:
+            total = total.insert(Delta(without_columns(1), np.array([change])))
+        reaching = delta if held.size == before else self._above_last(held.rows, delta)
+        if not len(reaching):
+            return (state[0], total), self.nothing()
+        size, wanted = held.size + int(reaching.weights.sum()), self._wanted
+        used_up = wanted is not None and size < wanted and size != before + change
+        if used_up or (wanted is not None and size > 2 * self._reserve) or not self._total_order:
+            whole = inputs[0].arranged[1].contents() if used_up else Delta.concat([held.rows, reaching])
+            after, out = self._replace(held, self._first(whole) if wanted is not None else whole)
+        else:
+            after, out = self._merge(held, reaching, size)
+        self._remembered[:] = [after]
+        return (after.reserve, total), out
 
     @property
     def _wanted(self) -> int | None:
@@ -77,21 +97,68 @@ class TopK(Operator):
     def _reserve(self) -> int:
         return 2 * (self._wanted or 0) + 256
 
+    @cached_property
+    def _total_order(self) -> bool:
+        """Whether rows that are different never share a place."""
+        return all(is_ordered(kind) for kind in self.types) and bool(self.types)
+
+    @cached_property
+    def _remembered(self) -> list[Held]:
+        """The reserve of the last step, if there was one."""
+        return []
+
+    def _held(self, reserve: Arrangement) -> Held:
+        for held in self._remembered:
+            if held.reserve is reserve:
+                return held
+        contents = reserve.contents()
+        rows = contents.take(sorted_rows(contents.rows, self.order))
+        return Held(reserve, rows, int(rows.weights.sum()))
+
     def _above_last(self, held: Delta, delta: Delta) -> Delta:
         """The changes that come no later in the order than the last row held."""
         if not len(held):
             return delta.where(np.zeros(len(delta), bool))
-        place = places(pa.concat_batches([held.rows, delta.rows]), self.order)
-        return delta.where(place[len(held) :] <= place[: len(held)].max())
+        last = held.rows.slice(len(held) - 1)
+        return delta.where(up_to_first(pa.concat_batches([last, delta.rows]), self.order)[1:])
 
-    def _first(self, rows: Delta, count: int) -> Delta:
+    def _merge(self, held: Held, changes: Delta, size: int) -> tuple[Held, Delta]:
+        """The reserve with the changes, and what that changes in the answer: rows are told apart by their places."""
+        both = Delta.concat([held.rows, changes])
+        chosen, weights = merged_rows(both.rows, both.weights, self.order)
+        out = np.zeros(len(both), np.int64)
+        out[chosen] = self._inside(weights)
+        out[: len(held.rows)] -= self._inside(held.rows.weights)
+        after = Held(held.reserve.insert(changes), Delta(both.rows.take(pa.array(chosen)), weights), size)
+        return after, Delta(both.rows, out).where(out != 0) if out.any() else self.nothing()
+
+    def _replace(self, held: Held, rows: Delta) -> tuple[Held, Delta]:
+        """These rows as the reserve, and what that changes in the answer."""
+        change = consolidate(Delta.concat([rows, -held.rows]))
+        after = self._held(held.reserve.insert(change))
+        return after, consolidate(Delta.concat([-self._cut(held.rows), self._cut(after.rows)]))
+
+    def _first(self, rows: Delta) -> Delta:
+        """The first rows in the order, as many as the reserve should have, if there are more than twice as many."""
+        count = self._reserve
+        if (rows.weights > 0).all() and len(rows) > 2 * count and self.order:
+            first = self.order[0]
+            ranks = column_ranks(rows.rows.column(first.column), descending=first.descending, nulls_first=first.nulls_first)
+            rows = rows.where(ranks <= np.partition(ranks, count)[count])
+        rows = consolidate(rows)
+        if rows.weights.sum() <= 2 * count:
+            return rows
         ordered = rows.take(sorted_rows(rows.rows, self.order))
         return ordered.where(np.cumsum(ordered.weights) - ordered.weights < count)
 
     def _cut(self, rows: Delta) -> Delta:
         """The part of the sorted rows that is the answer; of equal rows, as many copies as fall into it."""
-        ordered = rows.take(sorted_rows(rows.rows, self.order))
-        end = np.cumsum(ordered.weights)
+        inside = self._inside(rows.weights)
+        return Delta(rows.rows, inside).where(inside > 0)
+
+    def _inside(self, weights: Int64s) -> Int64s:
+        """How many copies of each of the sorted rows fall into the answer."""
+        end = np.cumsum(weights)
         upper = end if self._wanted is None else np.minimum(end, self._wanted)
-        inside = np.maximum(upper - np.maximum(end - ordered.weights, self.offset), 0)
-        return Delta(ordered.rows, inside).where(inside > 0)
+        inside: Int64s = np.maximum(upper - np.maximum(end - weights, self.offset), 0)
+        return inside
