@@ -15,6 +15,7 @@ For the same reason ``len`` counts stored rows, and is no test for emptiness: ``
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -74,20 +75,13 @@ class Arrangement:
 
     __slots__ = ("_format", "_merging", "_runs", "key", "schema", "width")
 
-    def __init__(
-        self,
-        schema: pa.Schema,
-        key: tuple[int, ...],
-        width: int | None,
-        pieces: tuple[Run, ...],
-        merging: Merging | None = None,
-    ) -> None:
+    def __init__(self, schema: pa.Schema, key: tuple[int, ...], width: int | None, pieces: tuple[Run, ...]) -> None:
         self.schema = schema
         self.key = key
         self.width = width
         self._format = format_of(tuple(schema.types))
         self._runs = pieces
-        self._merging = merging
+        self._merging: Merging | None = None
 
     @staticmethod
     def empty(schema: pa.Schema, key: Sequence[int], width: int | None = None) -> Arrangement:
@@ -111,7 +105,7 @@ class Arrangement:
                 break
             merged = runs.merge(self._format, pieces[-due:])
             pieces = (*pieces[:-due], merged) if len(merged) else pieces[:-due]
-        return Arrangement(self.schema, self.key, self.width, pieces, merging)
+        return self._of(pieces, merging)
 
     def lookup(self, probe: pa.RecordBatch, columns: Sequence[int]) -> Matches:
         """All rows whose key equals the given columns of a row of the probe; not consolidated across runs."""
@@ -165,6 +159,11 @@ class Arrangement:
     @property
     def nbytes(self) -> int:
         return sum(run.nbytes for run in self._runs)
+
+    def _of(self, pieces: tuple[Run, ...], merging: Merging | None) -> Arrangement:
+        other = copy(self)
+        other._runs, other._merging = pieces, merging  # noqa: SLF001
+        return other
 
     def _nothing(self) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
         shape = (0,) if self.width is None else (0, self.width)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,10 +22,10 @@ import pyarrow as pa
 
 from headwater.delta import without_columns
 from headwater.state import columns, layout, loops
-from headwater.state.parallel import in_pieces
+from headwater.state.parallel import PIECE, in_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -59,7 +60,10 @@ class Block:
 
     def take(self, indices: Indices) -> Block:
         words = np.empty((len(indices), self.words.shape[1]), np.uint64)
-        in_pieces(len(indices), lambda start, stop: loops.gather(self.words, indices[start:stop], words[start:stop]))
+        if len(indices) <= PIECE:
+            loops.gather(self.words, indices, words)
+        else:
+            in_pieces(len(indices), lambda start, stop: loops.gather(self.words, indices[start:stop], words[start:stop]))
         return Block(words, _taken(self.others, indices))
 
 
@@ -113,7 +117,9 @@ class Format:
                 flag += 1
         self.places = tuple(places)
         self._flags = -(-fixed // 64)
+        self._all_fixed = fixed == len(types)
         self._specs: dict[tuple[int, ...], Spec] = {}
+        self._pieces: dict[tuple[int, ...], list[Spec | int]] = {}
         self._schema = pa.schema([pa.field(f"c{i}", kind) for i, kind in enumerate(types)])
 
     @cached_property
@@ -131,6 +137,17 @@ class Format:
         rows = [(p.at, p.kind.words, p.flag, p.kind.floating) for p in map(self.places.__getitem__, chosen) if p.kind]
         return np.array(rows, np.int64).reshape(-1, 4)
 
+    def pieces(self, chosen: tuple[int, ...]) -> list[Spec | int]:
+        """The chosen columns in order: neighbours of fixed width as one spec, each other one by its place among the others."""
+        known = self._pieces.get(chosen)
+        if known is None:
+            known = []
+            for is_fixed, group in groupby(chosen, lambda i: self.places[i].kind is not None):
+                found = tuple(group)
+                known += [self.spec(found)] if is_fixed else [self.places[i].at for i in found]
+            self._pieces[chosen] = known
+        return known
+
     def others(self, chosen: Sequence[int]) -> list[int]:
         """Where the chosen columns of no fixed width are among the others."""
         return [self.places[i].at for i in chosen if self.places[i].kind is None]
@@ -138,7 +155,10 @@ class Format:
     def pack(self, rows: pa.RecordBatch) -> Block:
         """Rows of these types as a block."""
         words = np.empty((rows.num_rows, self.width), np.uint64)
-        in_pieces(rows.num_rows, lambda start, stop: self._write(words[start:stop], rows.slice(start, stop - start)))
+        if rows.num_rows <= PIECE:
+            self._write(words, rows)
+        else:
+            in_pieces(rows.num_rows, lambda start, stop: self._write(words[start:stop], rows.slice(start, stop - start)))
         return Block(words, self._others(rows))
 
     def pack_at(self, rows: pa.RecordBatch, indices: Indices) -> Block:
@@ -157,20 +177,34 @@ class Format:
         if not self.places:
             return without_columns(len(block))
         nulls = block.words[:, : self._flags].any()
-        fixed = {place: place.kind.empty(len(block)) for place in self.places if place.kind is not None}
-        in_pieces(len(block), lambda start, stop: _read(block.words[start:stop], fixed, start))
         arrays = []
-        for place in self.places:
+        for place, values in zip(self.places, self._read(block), strict=True):
             if place.kind is None:
-                arrays.append(columns.conform(block.others[place.at], place.type))
+                arrays.append(columns.conform(values, place.type))
                 continue
             missing = self._missing(block.words, place) if nulls else None
-            arrays.append(place.kind.column(place.type, fixed[place], missing))
-        if len(fixed) == len(self.places):
+            arrays.append(place.kind.column(place.type, values, missing))
+        if self._all_fixed:
             return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         return pa.RecordBatch.from_arrays(arrays, names=self._schema.names)
 
+    def _read(self, block: Block) -> list[Any]:
+        """The values of every column."""
+        fixed = [(place, place.kind) for place in self.places if place.kind is not None]
+        found: list[Any] = [block.others[p.at] if p.kind is None else p.kind.empty(len(block)) for p in self.places]
+        into = [values for place, values in zip(self.places, found, strict=True) if place.kind is not None]
+
+        def read(start: int, stop: int) -> None:
+            lines = block.words[start:stop].view(np.int64)
+            for (place, kind), values in zip(fixed, into, strict=True):
+                kind.read(lines, place.at, values[start:stop])
+
+        in_pieces(len(block), read)
+        return found
+
     def _others(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
+        if self._all_fixed:
+            return ()
         return tuple(layout.plain(rows.column(i)) for i, place in enumerate(self.places) if place.kind is None)
 
     def _write(self, words: Words, rows: pa.RecordBatch) -> None:
@@ -190,13 +224,6 @@ class Format:
     def _missing(words: Words, place: Place) -> NDArray[np.bool_] | None:
         missing: NDArray[Any] = (words[:, place.flag >> 6] >> np.uint64(place.flag & 63)) & np.uint64(1)
         return missing.astype(bool) if missing.any() else None
-
-
-def _read(words: Words, fixed: Mapping[Place, NDArray[Any]], start: int) -> None:
-    lines = words.view(np.int64)
-    for place, values in fixed.items():
-        assert place.kind is not None
-        place.kind.read(lines, place.at, values[start : start + len(lines)])
 
 
 @cache

@@ -48,16 +48,11 @@ def hash_rows(rows: pa.RecordBatch, columns: Sequence[int]) -> Hashes:
 def hash_block(made: Format, block: Block, columns: Sequence[int]) -> Hashes:
     """The same for rows in a block."""
     total = np.full(len(block), _SEED)
-    fixed: list[int] = []
-    for column in [*columns, None]:
-        if column is not None and made.places[column].kind is not None:
-            fixed.append(column)
-            continue
-        if fixed:
-            loops.hash_words(block.words, made.spec(tuple(fixed)), total)
-            fixed = []
-        if column is not None:
-            loops.combine(total, _hash_array(block.others[made.places[column].at]))
+    for piece in made.pieces(tuple(columns)):
+        if isinstance(piece, int):
+            loops.combine(total, _hash_array(block.others[piece]))
+        else:
+            loops.hash_words(block.words, piece, total)
     return total
 
 

@@ -26,7 +26,7 @@ LENGTH = np.uint64(0xD6E8FEB86659FD93)
 NULL = np.uint64(0x2545F4914F6CDD1D)
 _NEGATIVE_ZERO = np.uint64(1 << 63)
 # Sequences up to this length are sorted by insertion.
-_SHORT = 24
+SHORT = 24
 
 
 @compiled
@@ -282,6 +282,14 @@ def _insertion(order: Indices, hashes: Hashes, ties: Hashes, start: int, end: in
 
 
 @compiled
+def sorted_few(hashes: Hashes, ties: Hashes) -> tuple[Indices, Hashes, Hashes]:
+    """The order in which hashes, and ties among equal ones, ascend, with both in that order."""
+    order, hashes, ties = np.arange(hashes.size), hashes.copy(), ties.copy()
+    _insertion(order, hashes, ties, 0, order.size)
+    return order, hashes, ties
+
+
+@compiled
 def settle(order: Indices, hashes: Hashes, ties: Hashes, shift: int) -> None:
     """Finishes an order, with its hashes and ties, that ascends by the hash but for its lowest `shift` bits."""
     n = order.size
@@ -291,7 +299,7 @@ def settle(order: Indices, hashes: Hashes, ties: Hashes, shift: int) -> None:
         end = start + 1
         while end < n and hashes[end] >> uint64(shift) == leading:
             end += 1
-        if end - start > _SHORT:
+        if end - start > SHORT:
             inner = np.argsort(ties[start:end])
             order[start:end] = order[start:end][inner]
             hashes[start:end] = hashes[start:end][inner]

@@ -93,14 +93,17 @@ def _sorted(hashes: Hashes, ties: Hashes) -> Sorted:
     A sort of plain numbers is several times as quick as one of indices, so the index takes the place of the lowest bits of the
     hash; the few neighbours which only those bits would have told apart are put in order afterwards.
     """
+    single = ties is hashes
     count = len(hashes)
+    if count <= loops.SHORT:
+        order, hashes, ties = loops.sorted_few(hashes, ties)
+        return Sorted(order, hashes, hashes if single else ties)
     bits = count.bit_length()
     low = np.uint64((1 << bits) - 1)
     numbers = (hashes & ~low) | np.arange(count, dtype=np.uint64)
     numbers.sort()
     numbers &= low
     order = numbers.view(np.int64)
-    single = ties is hashes
     hashes, ties = _taken(hashes, order), _taken(ties, order)
     loops.settle(order, hashes, ties, bits)
     return Sorted(order, hashes, hashes if single else ties)
@@ -122,6 +125,8 @@ def _consolidated(made: Format, take: Callable[[Indices], Block], weights: NDArr
 
 def _taken(values: NDArray[Any], indices: Indices) -> NDArray[Any]:
     """The values at the indices, on all cores if they are many."""
+    if len(indices) <= PIECE:
+        return values.take(indices, axis=0)
     found = np.empty((len(indices), *values.shape[1:]), values.dtype)
     in_pieces(len(indices), lambda start, stop: values.take(indices[start:stop], axis=0, out=found[start:stop], mode="clip"))
     return found
