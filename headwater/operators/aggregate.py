@@ -25,6 +25,7 @@ from headwater.operators.accumulators.cells import chosen, count
 from headwater.operators.difference import appearance, difference
 from headwater.operators.extremes import Extreme, renewed
 from headwater.operators.operator import Input, Operator, schema_of
+from headwater.operators.picking import picked
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import group_rows, sum_by
 
@@ -188,8 +189,7 @@ class Aggregate(Operator):
 
     def _state_rows(self, keys: Sequence[pa.Array], cells: Cells) -> pa.RecordBatch:
         if cells.used > cells.size:
-            of_cell = pa.array(cells.groups)
-            keys = [key.take(of_cell) for key in keys]
+            keys = picked(keys, cells.groups)
         return pa.RecordBatch.from_arrays([*keys, pa.array(cells.buckets)], schema=self._sums_schema)
 
     def _there(self, states: States) -> list[Bools]:
@@ -230,11 +230,7 @@ class Aggregate(Operator):
 
 def normalised(keys: Sequence[pa.Array], rows: Int64s) -> list[pa.Array]:
     """Some rows of grouping keys as Spark gives them: −0.0 becomes 0.0."""
-    if not keys:
-        return []
-    index = pa.array(rows)
-    taken = [key.take(index) for key in keys]
-    return [pc.add(key, 0.0).cast(key.type) if pa.types.is_floating(key.type) else key for key in taken]
+    return [pc.add(key, 0.0).cast(key.type) if pa.types.is_floating(key.type) else key for key in picked(keys, rows)]
 
 
 def _pieces(delta: Delta, ids: Int64s) -> Iterator[tuple[pa.RecordBatch, Int64s, Int64s]]:

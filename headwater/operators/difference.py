@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from headwater.compiled import compiled
 from headwater.delta import Delta, without_columns
+from headwater.operators.picking import picked
 from headwater.state import equality
 
 if TYPE_CHECKING:
@@ -34,18 +35,11 @@ def difference(schema: pa.Schema, keys: Sequence[pa.Array], values: Sequence[pa.
     differs = old != new
     for array in values:
         _compare(array, differs)
-    places, weights = _changed(old, new, differs)
-    size = len(old)
+    places, owners, weights = _changed(old, new, differs)
     if not keys and not values:
         return Delta(without_columns(len(places)), weights)
-    of_key = pa.array(places % size)
-    columns = [key.take(of_key) for key in keys]
-    if len(places) == 2 * size:
-        columns += values
-    else:
-        of_value = pa.array(places)
-        columns += [array.take(of_value) for array in values]
-    return Delta(pa.RecordBatch.from_arrays(columns, schema=schema), weights)
+    changed = values if len(places) == 2 * len(old) else picked(values, places)
+    return Delta(pa.RecordBatch.from_arrays([*picked(keys, owners), *changed], schema=schema), weights)
 
 
 def appearance(schema: pa.Schema, keys: Sequence[pa.Array], values: Sequence[pa.Array], new: Bools) -> Delta:
@@ -80,15 +74,16 @@ def _mark_different(words: Int64s, differs: Bools, floating: bool) -> None:  # n
 
 
 @compiled
-def _changed(old: Bools, new: Bools, differs: Bools) -> tuple[Int64s, Int64s]:
-    """Where, among old rows and then new ones, the rows that change are, and their weights."""
+def _changed(old: Bools, new: Bools, differs: Bools) -> tuple[Int64s, Int64s, Int64s]:
+    """Where, among old rows and then new ones, the rows that change are, of which groups, and their weights."""
     size = len(old)
-    places, weights = np.empty(2 * size, np.int64), np.empty(2 * size, np.int64)
+    places, owners, weights = np.empty(2 * size, np.int64), np.empty(2 * size, np.int64), np.empty(2 * size, np.int64)
     count = 0
-    for i in range(2 * size):
-        group = i % size
-        if differs[group] and (old[group] if i < size else new[group]):
-            places[count] = i
-            weights[count] = -1 if i < size else 1
-            count += 1
-    return places[:count], weights[:count]
+    for version in range(2):
+        for group in range(size):
+            if differs[group] and (new[group] if version else old[group]):
+                places[count] = version * size + group
+                owners[count] = group
+                weights[count] = 1 if version else -1
+                count += 1
+    return places[:count], owners[:count], weights[:count]

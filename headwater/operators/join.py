@@ -18,15 +18,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headwater.delta import Delta
-from headwater.operators.operator import Input, Operator, beside
+from headwater.operators.operator import Input, Operator
+from headwater.operators.picking import beside, picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
     from headwater.algebra.plan import Types
     from headwater.evaluation.stages import Stage
     from headwater.operators.operator import Key, State
-    from headwater.state.arrangement import Arrangement
+    from headwater.state.arrangement import Arrangement, Matches
+
+    Int64s = NDArray[np.int64]
 
 _PAIRS = 4_000_000
 
@@ -41,12 +47,11 @@ class JoinKey:
 
     def matchable(self, delta: Delta, columns: Key) -> Delta:
         """The rows that can match at all."""
-        valid = np.ones(len(delta), bool)
-        for column, safe in zip(columns, self.null_safe, strict=True):
-            array = delta.rows.column(column)
-            if not safe and array.null_count:
-                valid &= array.is_valid().to_numpy(zero_copy_only=False)
-        return delta.where(valid)
+        keys = (delta.rows.column(column) for column, safe in zip(columns, self.null_safe, strict=True) if not safe)
+        missing = [key for key in keys if key.null_count]
+        if not missing:
+            return delta
+        return delta.where(np.logical_and.reduce([key.is_valid().to_numpy(zero_copy_only=False) for key in missing]))
 
 
 @dataclass(frozen=True)
@@ -80,29 +85,33 @@ class Join(Operator):
             come, go = left.delta.where(left.delta.weights > 0), left.delta.where(left.delta.weights < 0)
             staying = staying.insert(go)
             meetings = [(come, after), (go, before)]
-        parts = [self.nothing()]
+        parts = []
         for delta, other in meetings:
             for part in self._bounded(delta, other):
-                probe, found = self._meet(part, self.key.left, other)
-                parts.append(self._pair(probe, found))
+                probe = self.key.matchable(part, self.key.left)
+                found = other.lookup(probe.rows, self.key.left).existing()
+                met = picked(probe.rows.columns[: self.left_width], found.probe)
+                parts.append(self._pairs(met, found.rows.columns[: self.right_width], probe.weights, found))
         for part in self._bounded(right.delta, staying):
-            probe, found = self._meet(part, self.key.right, staying)
-            parts.append(self._pair(found, probe))
-        return state, Delta.concat(parts)
+            probe = self.key.matchable(part, self.key.right)
+            found = staying.lookup(probe.rows, self.key.right).existing()
+            met = picked(probe.rows.columns[: self.right_width], found.probe)
+            parts.append(self._pairs(found.rows.columns[: self.left_width], met, probe.weights, found))
+        parts = [part for part in parts if len(part)]
+        return state, Delta.concat(parts) if parts else self.nothing()
 
     def _bounded(self, delta: Delta, other: Arrangement) -> Iterator[Delta]:
-        """The delta in slices that do not make too many pairs at once."""
-        size = len(delta) if self.key.left else max(1, _PAIRS // max(1, len(other)))
-        for start in range(0, len(delta), max(1, size)):
+        """The delta in slices that do not make too many pairs at once; none where there is nothing to meet."""
+        if not len(delta) or not len(other):
+            return
+        size = len(delta) if self.key.left else max(1, _PAIRS // len(other))
+        if size >= len(delta):
+            yield delta
+            return
+        for start in range(0, len(delta), size):
             yield Delta(delta.rows.slice(start, size), delta.weights[start : start + size])
 
-    def _meet(self, delta: Delta, columns: Key, other: Arrangement) -> tuple[Delta, Delta]:
-        """The changed rows and the rows they meet, pair by pair."""
-        probe = self.key.matchable(delta, columns)
-        matches = other.lookup(probe.rows, columns).existing()
-        return probe.take(matches.probe), Delta(matches.rows, matches.weights)
-
-    def _pair(self, left: Delta, right: Delta) -> Delta:
-        rows = beside(left.rows.select(range(self.left_width)), right.rows.select(range(self.right_width)))
-        pairs = Delta(rows, left.weights * right.weights)
-        return pairs if self.condition is None else self.condition.run(pairs)
+    def _pairs(self, left: Sequence[pa.Array], right: Sequence[pa.Array], weights: Int64s, found: Matches) -> Delta:
+        """Columns of rows that meet, side by side; the weights are those of the rows that were looked up."""
+        pairs = Delta(beside([*left, *right], len(found)), weights.take(found.probe) * found.weights)
+        return pairs if self.condition is None or not len(pairs) else self.condition.run(pairs)

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.delta import Delta
-from headwater.operators.operator import Input, Operator, beside
+from headwater.operators.operator import Input, Operator
+from headwater.operators.picking import beside, picked
 from headwater.operators.scalar import too_many_rows
 from headwater.state.consolidation import consolidate, group_rows, sum_by
 
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     from headwater.operators.operator import Key, State
     from headwater.state.arrangement import Arrangement
 
+    Bools = NDArray[np.bool_]
     # Which of the pairs (left columns, then right columns) meet the rest of the condition.
-    Condition = Callable[[pa.RecordBatch], NDArray[np.bool_]]
+    Condition = Callable[[pa.RecordBatch], Bools]
 
 
 @dataclass(frozen=True)
@@ -65,55 +67,77 @@ class Match(Operator):
         left, right = inputs
         before, after = right.arranged
         if self.kind == "check":
-            return state, self._checked(left, right, after)
+            return state, self._checked(left, right)
         if not len(right.delta):
-            return state, self._emit(left.delta, self._matched(left.delta.rows, after))
+            return state, self._emit(left.delta, self._partners(left.delta.rows, after) > 0)
         come, go = left.delta.where(left.delta.weights > 0), left.delta.where(left.delta.weights < 0)
-        touched = self._touched(left.arranged[0].insert(go), right.delta)
-        was, now = self._matched(touched.rows, before), self._matched(touched.rows, after)
-        changed = was != now
-        touched = touched.where(changed)
+        turned, now = self._turned(left.arranged[0].insert(go), right)
         parts = [
-            self._emit(come, self._matched(come.rows, after)),
-            self._emit(go, self._matched(go.rows, before)),
-            -self._emit(touched, was[changed]),
-            self._emit(touched, now[changed]),
+            *(self._emit(rows, self._partners(rows.rows, at) > 0) for rows, at in ((come, after), (go, before)) if len(rows)),
+            *((-self._emit(turned, ~now), self._emit(turned, now)) if len(turned) else ()),
         ]
-        return state, Delta.concat(parts)
+        parts = [part for part in parts if len(part)]
+        return state, Delta.concat(parts) if parts else self.nothing()
 
-    def _checked(self, left: Input, right: Input, after: Arrangement) -> Delta:
+    def _checked(self, left: Input, right: Input) -> Delta:
         touched = self._touched(left.arranged[1], right.delta)
         for rows in (left.delta.where(left.delta.weights > 0).rows, touched.rows):
-            if (self._partners(rows, after) > 1).any():
+            if (self._partners(rows, right.arranged[1]) > 1).any():
                 raise too_many_rows()
         return self.nothing()
 
-    def _matched(self, rows: pa.RecordBatch, right: Arrangement) -> NDArray[np.bool_]:
-        return self._partners(rows, right) > 0
+    def _turned(self, left: Arrangement, right: Input) -> tuple[Delta, Bools]:
+        """The left rows that the changes of the right make matched, or unmatched, and which of them are matched now."""
+        before, after = right.arranged
+        if self.condition is not None:
+            touched = self._touched(left, right.delta)
+            was, now = (self._partners(touched.rows, at) > 0 for at in (before, after))
+            return touched.where(was != now), now[was != now]
+        if not len(left):
+            return Delta(left.contents().rows, np.empty(0, np.int64)), np.empty(0, bool)
+        # By key alone: a few keys tell about all the rows that have them.
+        changes = self.key.matchable(right.delta, self.key.right)
+        groups = group_rows(changes.rows, self.key.right)
+        keys = beside(picked([changes.rows.column(i) for i in self.key.right], groups.representatives), groups.count)
+        every = range(len(self.key.right))
+        partners = self._counted(keys, every, before)
+        was, now = partners > 0, partners + sum_by(groups.ids, groups.count, changes.weights) > 0
+        turning = np.flatnonzero(was != now)
+        matches = left.lookup(beside(picked(keys.columns, turning), len(turning)), every).existing()
+        return Delta(matches.rows, matches.weights), now[turning[matches.probe]]
 
     def _partners(self, rows: pa.RecordBatch, right: Arrangement) -> NDArray[np.int64]:
         """How many rows of the right each row matches."""
         probe = self.key.matchable(Delta(rows, np.arange(rows.num_rows)), self.key.left)
-        matches = right.lookup(probe.rows, self.key.left)
-        if self.condition is not None:
-            matches = matches.existing()
+        if self.condition is None:
+            counts = self._counted(probe.rows, self.key.left, right)
+            return counts if len(probe) == rows.num_rows else sum_by(probe.weights, rows.num_rows, counts)
+        matches = right.lookup(probe.rows, self.key.left).existing()
         partners, weights = probe.weights[matches.probe], matches.weights
-        if self.condition is not None and len(matches):
-            fits = self._fits(rows.take(pa.array(partners)), matches.rows)
+        if len(matches):
+            met = picked(rows.columns[: self.width], partners)
+            fits = self._fits(met, matches.rows.columns[: self.right_width], len(matches))
             partners, weights = partners[fits], weights[fits]
         return sum_by(partners, rows.num_rows, weights)
+
+    def _counted(self, keys: pa.RecordBatch, columns: Sequence[int], right: Arrangement) -> NDArray[np.int64]:
+        """How many rows of the right have each key."""
+        if not columns:
+            return np.full(keys.num_rows, right.total)
+        found = right.lookup(keys, columns)
+        return sum_by(found.probe, keys.num_rows, found.weights)
 
     def _touched(self, left: Arrangement, changes: Delta) -> Delta:
         """Those of the left rows that a changed right row may match."""
         changes = self.key.matchable(changes, self.key.right)
         if self.condition is None:
-            keys = group_rows(changes.rows, self.key.right)
-            changes = changes.take(keys.representatives)
+            changes = changes.take(group_rows(changes.rows, self.key.right).representatives)
         matches = left.lookup(changes.rows, self.key.right).existing()
         found = Delta(matches.rows, matches.weights)
         if self.condition is None or not len(matches):
             return found
-        fits = self._fits(matches.rows, changes.rows.take(pa.array(matches.probe)))
+        met = picked(changes.rows.columns[: self.right_width], matches.probe)
+        fits = self._fits(matches.rows.columns[: self.width], met, len(matches))
         # Found once for every partner that changed, but touched only once.
         groups = group_rows(found.rows, range(found.rows.num_columns))
         hit = np.zeros(groups.count, bool)
@@ -123,13 +147,16 @@ class Match(Operator):
         once = hit[groups.ids] & (matches.probe == first_probe[groups.ids])
         return consolidate(found.where(once))
 
-    def _fits(self, left: pa.RecordBatch, right: pa.RecordBatch) -> NDArray[np.bool_]:
+    def _fits(self, left: Sequence[pa.Array], right: Sequence[pa.Array], count: int) -> Bools:
         assert self.condition is not None
-        return self.condition(beside(left.select(range(self.width)), right.select(range(self.right_width))))
+        return self.condition(beside([*left, *right], count))
 
-    def _emit(self, rows: Delta, matched: NDArray[np.bool_]) -> Delta:
+    def _emit(self, rows: Delta, matched: Bools) -> Delta:
+        columns = rows.rows.columns[: self.width]
         if self.kind == "existence":
-            flag = pa.RecordBatch.from_arrays([pa.array(matched)], names=["flag"])
-            return Delta(beside(rows.rows.select(range(self.width)), flag), rows.weights)
-        chosen = rows.where(matched if self.kind == "semi" else ~matched)
-        return chosen.select(range(self.width))
+            return Delta(beside([*columns, pa.array(matched)], len(rows)), rows.weights)
+        chosen = matched if self.kind == "semi" else ~matched
+        if chosen.all():
+            return Delta(beside(columns, len(rows)), rows.weights)
+        places = np.flatnonzero(chosen)
+        return Delta(beside(picked(columns, places), len(places)), rows.weights[places])

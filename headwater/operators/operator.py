@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -71,6 +72,10 @@ class Operator(ABC):
         """New state and the change of the output."""
 
     def nothing(self) -> Delta:
+        return self._nothing
+
+    @cached_property
+    def _nothing(self) -> Delta:
         return Delta.empty(schema_of(self.types))
 
     def reason(self) -> str | None:
@@ -81,11 +86,3 @@ class Operator(ABC):
 def schema_of(types: Sequence[pa.DataType]) -> pa.Schema:
     """The engine's schema for columns of these types."""
     return pa.schema([pa.field(f"c{i}", kind) for i, kind in enumerate(types)])
-
-
-def beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows of two batches of equal length side by side."""
-    if not left.num_columns and not right.num_columns:
-        return left
-    columns = [*left.columns, *right.columns]
-    return pa.RecordBatch.from_arrays(columns, names=[f"c{i}" for i in range(len(columns))])

@@ -1,11 +1,13 @@
 """Scalar: the value of a scalar subquery, as a relation of exactly one row.
 
 output  =  the row of the input;  NULL if there is none;  an error if there are several
+Δ output  =  Δ input,  − NULL if there was no row,  + NULL if there is none now
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -41,19 +43,24 @@ class Scalar(Operator):
         return ((),)
 
     def start(self) -> tuple[State, Delta]:
-        return (), self._value(self.nothing())
+        return (), self._null
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
-        before, after = inputs[0].arranged
-        return state, consolidate(Delta.concat([-self._value(before.contents()), self._value(after.contents())]))
-
-    def _value(self, contents: Delta) -> Delta:
-        if not len(contents):
-            columns = [pa.nulls(1, kind) for kind in self.types]
-            return Delta.inserting(pa.RecordBatch.from_arrays(columns, schema=schema_of(self.types)))
-        if contents.weights.sum() > 1:
+        before, after = (arranged.total for arranged in inputs[0].arranged)
+        if after > 1:
             raise too_many_rows()
-        return contents
+        parts = [inputs[0].delta]
+        if not before:
+            parts.append(-self._null)
+        if not after:
+            parts.append(self._null)
+        return state, consolidate(Delta.concat(parts))
+
+    @cached_property
+    def _null(self) -> Delta:
+        """What is there while there is no row."""
+        columns = [pa.nulls(1, kind) for kind in self.types]
+        return Delta.inserting(pa.RecordBatch.from_arrays(columns, schema=schema_of(self.types)))
 
 
 def too_many_rows() -> EvaluationFailed:

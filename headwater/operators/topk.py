@@ -5,8 +5,8 @@
 The operator keeps the first m ≥ k rows, a reserve beyond what is asked for. A change below the last of them cannot matter;
 others are applied to them. Only when deletions have used up the reserve is the input looked through again.
 
-The reserve is state, and an arrangement has an order of its own. So the sorted reserve of the last step is remembered beside it:
-whoever steps from that very arrangement need not sort it again, and whoever does not sorts.
+The reserve is state, and an arrangement has an order of its own. So the sorted reserve of the last step is remembered: whoever
+steps from that very arrangement need not sort it again, and whoever does not sorts.
 """
 
 from __future__ import annotations
