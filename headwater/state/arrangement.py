@@ -119,7 +119,7 @@ class Arrangement:
         hashes = hashing.hash_block(made, keys, made.every)
         order = None
         if len(hashes) > _MANY:
-            order = np.argsort(hashes)
+            order = runs.roughly_sorted(hashes)
             hashes, keys = hashes.take(order), keys.take(order)
         spec, asking = self._format.spec(self.key), made.spec(made.every)
         found = []

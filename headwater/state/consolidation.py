@@ -50,6 +50,8 @@ def group_rows(rows: pa.RecordBatch, chosen: Sequence[int], *, signed_zeros: boo
     ids, first = loops.distinct(hashing.hash_block(made, block, made.every))
     if len(first) == count:
         return Groups(ids, first)
+    if not (signed_zeros or block.others) and loops.agree(block.words, made.spec(made.every), ids, first):
+        return Groups(ids, first)
     leaders = first[ids]
     again = np.flatnonzero(leaders != np.arange(count))
     if same_rows(made, block, again, leaders[again], signed_zeros=signed_zeros).all():

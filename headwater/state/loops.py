@@ -163,6 +163,16 @@ def same_lines(words: Words, left: Indices, right: Indices) -> Mask:
 
 
 @compiled
+def agree(words: Words, spec: Spec, ids: Indices, first: Indices) -> bool:
+    """Whether each line is the same, as a key, as the first one of its number."""
+    for i in range(ids.size):
+        leader = first[ids[i]]
+        if leader != i and not _same_key(words, i, spec, words, leader, spec):
+            return False
+    return True
+
+
+@compiled
 def distinct(hashes: Hashes) -> tuple[Indices, Indices]:
     """The number of each hash among the different ones, in the order of their first appearance, and where that is."""
     ids = np.empty(hashes.size, np.int64)
@@ -267,6 +277,15 @@ def locate(hashes: Hashes, words: Words, spec: Spec, wanted: Hashes, probe: Word
 
 
 # -- sorting
+
+
+@compiled
+def numbered(hashes: Hashes, bits: int) -> Hashes:
+    """The hashes with their lowest bits replaced by their places."""
+    found = np.empty(hashes.size, np.uint64)
+    for i in range(hashes.size):
+        found[i] = ((hashes[i] >> uint64(bits)) << uint64(bits)) | uint64(i)
+    return found
 
 
 @compiled

@@ -98,15 +98,19 @@ def _sorted(hashes: Hashes, ties: Hashes) -> Sorted:
     if count <= loops.SHORT:
         order, hashes, ties = loops.sorted_few(hashes, ties)
         return Sorted(order, hashes, hashes if single else ties)
-    bits = count.bit_length()
-    low = np.uint64((1 << bits) - 1)
-    numbers = (hashes & ~low) | np.arange(count, dtype=np.uint64)
-    numbers.sort()
-    numbers &= low
-    order = numbers.view(np.int64)
+    order = roughly_sorted(hashes)
     hashes, ties = _taken(hashes, order), _taken(ties, order)
-    loops.settle(order, hashes, ties, bits)
+    loops.settle(order, hashes, ties, count.bit_length())
     return Sorted(order, hashes, hashes if single else ties)
+
+
+def roughly_sorted(hashes: Hashes) -> Indices:
+    """The order in which hashes ascend but for their lowest bits, as many as the number of hashes has."""
+    bits = len(hashes).bit_length()
+    numbers = loops.numbered(hashes, bits)
+    numbers.sort()
+    numbers &= np.uint64((1 << bits) - 1)
+    return numbers.view(np.int64)
 
 
 def _consolidated(made: Format, take: Callable[[Indices], Block], weights: NDArray[np.int64], rows: Sorted) -> Run:
