@@ -1,0 +1,57 @@
+"""What changed in views: kept as far back as it says, in bounded memory, and told whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from headwater.delta import Delta
+from headwater.errors import HistoryGone
+from headwater.operators.operator import schema_of
+from headwater.runtime import history
+from headwater.runtime.history import History
+
+SCHEMA = schema_of([pa.int64()])
+
+
+def delta(*numbers: int, weight: int = 1) -> Delta:
+    rows = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], schema=SCHEMA)
+    return Delta(rows, np.full(len(numbers), weight, np.int64))
+
+
+def test_epochs_and_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "EPOCHS", 5)
+    monkeypatch.setattr(history, "ROWS", 20)
+    kept = History()
+    for epoch in range(1, 9):
+        kept.add("v", 2 * epoch, delta(epoch))
+    assert [epoch for epoch, _ in kept.since("v", 6)] == [8, 10, 12, 14, 16]
+    assert [epoch for epoch, _ in kept.since("v", 13)] == [14, 16]
+    with pytest.raises(HistoryGone, match="kept from epoch 7 on, and those after epoch 5 were asked for; read the view whole"):
+        kept.since("v", 5)
+    kept.add("v", 17, delta(*range(18)))
+    assert [epoch for epoch, _ in kept.since("v", 14)] == [16, 17], "three rows too many went with the oldest epochs"
+    kept.add("v", 18, delta(*range(100)))
+    assert [(epoch, len(change)) for epoch, change in kept.since("v", 17)] == [(18, 100)], "the last one is always there"
+    with pytest.raises(HistoryGone):
+        kept.since("v", 16)
+    kept.forget(["v"])
+    assert kept.since("v", 0) == []
+
+
+def test_changes_are_consolidated_when_they_are_read() -> None:
+    kept = History()
+    kept.add("v", 1, Delta.concat([delta(1, 2), delta(2, weight=-1)]))
+    kept.add("v", 2, Delta.concat([delta(3), delta(3, weight=-1)]))
+    ((epoch, change),) = kept.since("v", 0)
+    assert (epoch, change.rows.to_pydict(), change.weights.tolist()) == (1, {"c0": [1]}, [1])
+
+
+def test_a_slice_does_not_hold_what_it_was_cut_from() -> None:
+    kept = History()
+    large = delta(*range(500_000))
+    kept.add("v", 1, Delta(large.rows.slice(10, 2), large.weights[10:12]))
+    ((_, change),) = kept.since("v", 0)
+    assert change.rows.get_total_buffer_size() < 1000
+    assert change.rows.column(0).to_pylist() == [10, 11]
