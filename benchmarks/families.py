@@ -1,0 +1,17 @@
+"""The families, in the order in which they run."""
+
+from __future__ import annotations
+
+from benchmarks import incremental, load, long_run, many_views, skew, smallest, synthetic, tpch
+from benchmarks.workload import Family
+
+FAMILIES = {
+    "smallest": Family(smallest.WORKLOADS),
+    "synthetic": Family(synthetic.WORKLOADS),
+    "incremental": Family(incremental.WORKLOADS),
+    "tpch": Family(tpch.WORKLOADS, tpch.summary),
+    "skew": Family(skew.WORKLOADS),
+    "many_views": Family(many_views.WORKLOADS),
+    "long_run": Family(long_run.WORKLOADS),
+    "load": Family(load.WORKLOADS),
+}

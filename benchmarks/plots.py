@@ -1,0 +1,179 @@
+"""Results as pictures: one function a picture, drawn from the results alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+
+mpl.use("agg")
+
+import matplotlib.pyplot as plt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Picture
+
+    from benchmarks.results import Results
+    from benchmarks.workload import Figure
+
+BLUE, ORANGE, GREY = "#1f6fb2", "#d95f02", "#7f7f7f"
+STYLE = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "figure.dpi": 120,
+    "font.size": 10,
+    "grid.alpha": 0.3,
+    "legend.frameon": False,
+    "savefig.bbox": "tight",
+}
+
+
+def draw(results: Results, directory: Path) -> list[Path]:
+    """Draws what there is to draw of a family; the files made."""
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = []
+    with mpl.rc_context(STYLE):
+        for name, picture in PICTURES.get(results.family, {}).items():
+            drawn = picture(results)
+            if drawn is not None:
+                paths.append(directory / f"{name}.png")
+                drawn.savefig(paths[-1])
+                plt.close(drawn)
+    return paths
+
+
+def refresh_by_delta(results: Results) -> Picture | None:
+    """Refresh over the size of the delta, with the recompute as a level line, a panel for each kind of view."""
+    figures = [figure for figure in results.figures if figure.measure == "speedup"]
+    kinds = list(dict.fromkeys(figure.kind for figure in figures))
+    if not kinds:
+        return None
+    picture, axes = plt.subplots(1, len(kinds), figsize=(4.6 * len(kinds), 4), sharey=True, squeeze=False)
+    for kind, ax in zip(kinds, axes[0], strict=True):
+        _refresh_panel(ax, [figure for figure in figures if figure.kind == kind])
+        ax.set_title(f"{kind}, {results.rows:,} rows")
+    axes[0][0].set_ylabel("seconds")
+    return picture
+
+
+def _refresh_panel(ax: Axes, figures: list[Figure]) -> None:
+    names = list(dict.fromkeys(figure.workload for figure in figures))
+    for place, name in enumerate(names):
+        mine = [figure for figure in figures if figure.workload == name]
+        colour = plt.get_cmap("viridis")(0.9 * place / max(1, len(names) - 1))
+        sizes = [figure.delta for figure in mine]
+        ax.loglog(sizes, [figure.details["refresh_s"] for figure in mine], marker="o", ms=4, color=colour, label=name)
+    recomputes = [figure.details["recompute_s"] for figure in figures]
+    ax.axhspan(min(recomputes), max(recomputes), color=ORANGE, alpha=0.25, label="Spark recompute")
+    ax.set_xlabel("rows changed by the commit")
+    ax.legend(fontsize=7, loc="lower right")
+
+
+def break_even(results: Results) -> Picture | None:
+    """Large deltas as a share of Spark's recompute."""
+    figures = [figure for figure in results.figures if figure.measure == "share of recompute"]
+    if not figures:
+        return None
+    picture, ax = plt.subplots(figsize=(6, 4))
+    for name, colour in zip(dict.fromkeys(figure.workload for figure in figures), (BLUE, ORANGE), strict=False):
+        mine = [figure for figure in figures if figure.workload == name]
+        ax.loglog([f.details["per_cent"] for f in mine], [f.value for f in mine], marker="o", color=colour, label=name)
+    ax.axhline(1, color=GREY, linestyle="--", label="Spark recompute")
+    ax.set_xlabel("rows changed, % of the table")
+    ax.set_ylabel("refresh, as a multiple of the recompute")
+    ax.set_title("Large changes: where recomputing begins to win")
+    ax.legend()
+    return picture
+
+
+def tpch_ratios(results: Results) -> Picture | None:
+    """How many times quicker than Spark each query of TPC-H is, beside the least it should be."""
+    figures = [figure for figure in results.figures if figure.measure == "speedup"]
+    if not figures:
+        return None
+    picture, ax = plt.subplots(figsize=(9, 4))
+    values = [figure.value for figure in figures]
+    bars = ax.bar([figure.workload for figure in figures], values, color=BLUE)
+    ax.bar_label(bars, [f"{value:.0f}" if value >= 10 else f"{value:.1f}" for value in values], fontsize=8)
+    ax.axhline(5, color=ORANGE, linestyle="--", label="target for each: 5 ×")
+    middle = next((figure.value for figure in results.figures if figure.measure == "median speedup"), None)
+    if middle is not None:
+        ax.axhline(middle, color=GREY, linestyle="--", label=f"median: {middle:.0f} ×")
+    ax.set_yscale("log")
+    ax.grid(visible=False, axis="x")
+    ax.set_ylabel("Spark recompute / refresh")
+    ax.set_title("TPC-H: refresh with 1000 orders and their items")
+    ax.legend()
+    return picture
+
+
+def long_run_latency(results: Results) -> Picture | None:
+    """Median and 99th percentile of every hundred epochs."""
+    figures = [figure for figure in results.figures if "medians" in figure.details]
+    if not figures:
+        return None
+    picture, axes = plt.subplots(1, len(figures), figsize=(4.6 * len(figures), 3.8), sharey=True, squeeze=False)
+    for figure, ax in zip(figures, axes[0], strict=True):
+        epochs = [100 * (place + 1) for place in range(len(figure.details["medians"]))]
+        for name, label, colour in (("p99s", "99th percentile", ORANGE), ("medians", "median", BLUE)):
+            ax.plot(epochs, [1000 * value for value in figure.details[name]], color=colour, label=label)
+        ax.set_title(figure.workload)
+        ax.set_xlabel("epoch")
+        ax.set_ylim(bottom=0)
+    axes[0][0].set_ylabel("ms for a commit of 100 rows")
+    axes[0][0].legend()
+    return picture
+
+
+def commit_by_views(results: Results) -> Picture | None:
+    """The time of a commit over the number of views, beside so many times the time of one."""
+    figures = [figure for figure in results.figures if "views" in figure.details]
+    if not figures:
+        return None
+    picture, ax = plt.subplots(figsize=(6, 4))
+    for name, colour in zip(dict.fromkeys(figure.workload for figure in figures), (BLUE, ORANGE), strict=False):
+        mine = [figure for figure in figures if figure.workload == name]
+        counts, times = [f.details["views"] for f in mine], [1000 * f.value for f in mine]
+        ax.loglog(counts, times, marker="o", color=colour, label=name)
+        ax.loglog(counts, [times[0] * count for count in counts], color=colour, linestyle=":", alpha=0.6)
+    ax.plot([], [], color=GREY, linestyle=":", label="as many times one view")
+    ax.set_xlabel("views over the table")
+    ax.set_ylabel(f"ms for a commit of {figures[0].delta:,} rows")
+    ax.set_title("Many views")
+    ax.legend()
+    return picture
+
+
+def increments(results: Results) -> Picture | None:
+    """The nine increments one by one: level lines while the tables grow."""
+    figures = [figure for figure in results.figures if "refreshes" in figure.details]
+    if not figures:
+        return None
+    kinds = list(dict.fromkeys(figure.workload.partition(",")[0] for figure in figures))
+    picture, axes = plt.subplots(1, len(kinds), figsize=(5 * len(kinds), 3.8), squeeze=False)
+    for kind, ax in zip(kinds, axes[0], strict=True):
+        mine = [figure for figure in figures if figure.workload.startswith(f"{kind},")]
+        for place, figure in enumerate(mine):
+            times = [1000 * value for value in figure.details["refreshes"]]
+            colour = plt.get_cmap("viridis")(0.9 * place / max(1, len(mine) - 1))
+            ax.plot(range(1, len(times) + 1), times, marker="o", ms=4, color=colour, label=f"{figure.delta:,} rows")
+        ax.set_title(kind)
+        ax.set_xlabel("increment")
+        ax.set_ylim(bottom=0)
+        ax.legend(fontsize=8)
+    axes[0][0].set_ylabel("ms")
+    return picture
+
+
+PICTURES: dict[str, dict[str, Callable[[Results], Picture | None]]] = {
+    "synthetic": {"refresh_by_delta": refresh_by_delta, "break_even": break_even},
+    "incremental": {"increments": increments},
+    "tpch": {"tpch_ratios": tpch_ratios},
+    "many_views": {"commit_by_views": commit_by_views},
+    "long_run": {"long_run_latency": long_run_latency},
+}

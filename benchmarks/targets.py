@@ -1,0 +1,70 @@
+"""The targets, as data: which figures each applies to, and the limit they must keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from benchmarks.workload import Figure
+
+
+@dataclass(frozen=True)
+class Target:
+    """Figures of this family, measure and kinds are at least, or at most, the limit; small deltas are those up to `delta`."""
+
+    words: str
+    family: str
+    measure: str
+    limit: float
+    at_least: bool = True
+    kinds: tuple[str, ...] = ()
+    delta: int | None = None
+
+    def applies(self, family: str, figure: Figure) -> bool:
+        return (
+            (family, figure.measure) == (self.family, self.measure)
+            and (not self.kinds or figure.kind in self.kinds)
+            and (self.delta is None or (figure.delta is not None and figure.delta <= self.delta))
+        )
+
+    def met(self, value: float) -> bool:
+        return value >= self.limit if self.at_least else value <= self.limit
+
+    def worst(self, values: Iterable[float]) -> float:
+        return min(values) if self.at_least else max(values)
+
+    @property
+    def sign(self) -> str:
+        return "≥" if self.at_least else "≤"
+
+
+SMALL = 1_000
+
+TARGETS = (
+    Target("single-table aggregates, deltas up to 1000 rows", "synthetic", "speedup", 200, kinds=("aggregate",), delta=SMALL),
+    Target("joins and top-k, deltas up to 1000 rows", "synthetic", "speedup", 100, kinds=("join", "top-k"), delta=SMALL),
+    Target("break-even with recompute, per cent of the table", "synthetic", "break-even", 10),
+    Target("no delta is slower than recompute", "synthetic", "share of recompute", 1.2, at_least=False),
+    Target("groupBy and join-groupBy, each increment", "incremental", "speedup", 10),
+    Target("increments while the state grows, last to first", "incremental", "growth", 1.5, at_least=False),
+    Target("TPC-H, median of the queries", "tpch", "median speedup", 50),
+    Target("TPC-H, each query", "tpch", "speedup", 5),
+    Target("skewed key beside a uniform one", "skew", "skewed to uniform", 1.25, at_least=False, kinds=("aggregate", "join")),
+    Target("100 views cost less than 100 × one", "many_views", "100 views to one", 100, at_least=False),
+    Target("a further view on a common sub-plan, to the first", "many_views", "next view to first", 0.5, at_least=False),
+    Target("a commit while the 101st view is created, ms", "many_views", "longest commit", 100, at_least=False),
+    Target("refresh after all epochs, last to first hundred", "long_run", "last to first", 1.2, at_least=False),
+    Target("99th percentile to median", "long_run", "p99 to median", 10, at_least=False),
+    Target("bulk load of an aggregate view, rows/s", "load", "rows per second", 2_000_000, kinds=("aggregate",)),
+    Target("bulk load of a join view, rows/s a side", "load", "rows per second", 700_000, kinds=("join",)),
+    Target("peak memory to the Arrow size kept", "load", "peak to kept", 3, at_least=False),
+    Target("refresh at ten times the rows", "load", "growth", 1.5, at_least=False),
+    Target("10-row commit to the smallest Spark job with a shuffle", "smallest", "speedup", 30),
+)
+
+
+def target_of(family: str, figure: Figure) -> Target | None:
+    return next((target for target in TARGETS if target.applies(family, figure)), None)
