@@ -1,25 +1,29 @@
-"""Linear nodes to stages: which engine evaluates what, and what runs as one statement.
+"""Linear nodes to stages: which engine evaluates what, and what runs together.
 
-Catalyst gives a chain such as Project(Filter(Project(…))). Nodes whose expressions all have verified translations become one
-DuckDB statement; column picking and NULL filters need no engine at all; the rest goes to Spark, node by node.
+Catalyst gives a chain such as Project(Filter(Project(…))). A node whose expressions all have kernels is computed, a filter
+together with the projection above it; nodes whose expressions all have translations become one DuckDB statement; column picking
+and NULL filters need no engine at all; the rest goes to Spark, node by node.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from headwater.algebra import plan
 from headwater.algebra.expressions import Call, Column, Expression, Literal
+from headwater.evaluation.computed import Computed
 from headwater.evaluation.duckdb_sql import Untranslatable, translate
+from headwater.evaluation.kernels import Kernel, compile_kernel
 from headwater.evaluation.stages import Columns, Explode, NotNull, OnSpark, Replicate, Sequence, Several, Sql, Stage
 
 if TYPE_CHECKING:
-    import duckdb
-
     from headwater.algebra.plan import Types
+    from headwater.evaluation.duckdb_sql import Connection
     from headwater.evaluation.spark import SparkEvaluator
 
 _EXPLODING = {"Explode": False, "PosExplode": True, "Inline": False}
@@ -29,7 +33,7 @@ _EXPLODING = {"Explode": False, "PosExplode": True, "Inline": False}
 class Engines:
     """What evaluates expressions."""
 
-    duckdb: duckdb.DuckDBPyConnection
+    duckdb: Connection
     spark: SparkEvaluator
 
     def type_of(self, expression: Expression) -> pa.DataType:
@@ -47,12 +51,16 @@ class Engines:
 
 
 @dataclass(frozen=True)
-class _Clause:
-    """A stage that is part of a statement: `{}` in the template stands for what it reads."""
+class _Part:
+    """A node or a piece of one: as a stage of its own, and if possible as a clause of a statement and as kernels.
 
-    template: str
+    In the clause, `{}` stands for what it reads.
+    """
+
+    stage: Stage
     types: Types
-    on_spark: Stage
+    clause: str | None = None
+    computed: Computed | None = None
 
 
 def is_linear(node: plan.Node) -> bool:
@@ -64,17 +72,7 @@ def is_linear(node: plan.Node) -> bool:
 def stage_for(chain: list[plan.Node], engines: Engines) -> Stage:
     """One stage for the nodes, the first of which is the lowest."""
     parts = [part for node in chain for part in _parts(node, engines)]
-    stages: list[Stage] = []
-    clauses: list[_Clause] = []
-    for part in [*parts, None]:
-        if isinstance(part, _Clause):
-            clauses.append(part)
-            continue
-        if clauses:
-            stages.append(_statement(clauses, engines))
-            clauses = []
-        if part is not None:
-            stages.append(part)
+    stages = [stage for run in _runs(parts) for stage in _together(run, engines)]
     return stages[0] if len(stages) == 1 else Sequence(tuple(stages))
 
 
@@ -92,15 +90,51 @@ def conjuncts(condition: Expression | None) -> list[Expression]:
     return [condition]
 
 
-def _statement(clauses: list[_Clause], engines: Engines) -> Stage:
+def _runs(parts: list[_Part]) -> list[list[_Part]]:
+    """The parts in runs that are computed as one, and those between that are not computed at all."""
+    runs: list[list[_Part]] = []
+    open_ = False
+    for part in parts:
+        if open_ and (part.computed is None) == (runs[-1][-1].computed is None):
+            runs[-1].append(part)
+        else:
+            runs.append([part])
+        # What reads computed columns starts a run of its own.
+        open_ = part.computed is None or part.computed.outputs is None
+    return runs
+
+
+def _together(run: list[_Part], engines: Engines) -> list[Stage]:
+    """A run as one stage of kernels, if it is one; its nodes in DuckDB and Spark are what decides where kernels refuse."""
+    computed = run[0].computed
+    for part in run[1:]:
+        computed = computed and part.computed and computed.then(part.computed)
+    stages = _stages(run, engines)
+    if computed is None or (len(run) == 1 and not computed.has_kernels):
+        return stages
+    otherwise = stages[0] if len(stages) == 1 else Sequence(tuple(stages))
+    return [replace(computed, otherwise=otherwise)]
+
+
+def _stages(parts: list[_Part], engines: Engines) -> list[Stage]:
+    """The parts without kernels: neighbours that have clauses are one statement."""
+    stages: list[Stage] = []
+    for has_clause, group in groupby(parts, key=lambda part: part.clause is not None):
+        run = list(group)
+        stages += [_statement(run, engines)] if has_clause else [part.stage for part in run]
+    return stages
+
+
+def _statement(parts: list[_Part], engines: Engines) -> Stage:
     statement = "delta"
-    for clause in clauses:
-        statement = clause.template.format(statement if statement == "delta" else f"({statement})")
-    otherwise = Sequence(tuple(clause.on_spark for clause in clauses))
-    return Sql(engines.duckdb, statement, clauses[-1].types, otherwise)
+    for part in parts:
+        assert part.clause is not None
+        statement = part.clause.format(statement if statement == "delta" else f"({statement})")
+    otherwise = Sequence(tuple(part.stage for part in parts))
+    return Sql(engines.duckdb, statement, parts[-1].types, otherwise)
 
 
-def _parts(node: plan.Node, engines: Engines) -> list[Stage | _Clause]:
+def _parts(node: plan.Node, engines: Engines) -> list[_Part]:
     match node:
         case plan.Project():
             return [_project(node.expressions, node.types, engines)]
@@ -108,10 +142,10 @@ def _parts(node: plan.Node, engines: Engines) -> list[Stage | _Clause]:
             return _filter(node, engines)
         case plan.Expand():
             stages = (stage_for([_projection(p, node.types)], engines) for p in node.projections)
-            return [Several(tuple(stages))]
+            return [_Part(Several(tuple(stages)), node.types)]
         case plan.Generate():
             return _generate(node, engines)
-    return [_whole_node(node, engines)]
+    return [_Part(_whole_node(node, engines), node.types)]
 
 
 def _whole_node(node: plan.Node, engines: Engines) -> Stage:
@@ -124,52 +158,83 @@ def _projection(expressions: tuple[Expression, ...], types: Types) -> plan.Proje
     return plan.Project(types=types, child=plan.Node(types=()), expressions=expressions)
 
 
-def _project(expressions: tuple[Expression, ...], types: Types, engines: Engines) -> Stage | _Clause:
-    if all(isinstance(e, Column) or (isinstance(e, Literal) and e.value is None) for e in expressions):
-        return Columns(tuple(e.index if isinstance(e, Column) else None for e in expressions), types)
+def _project(expressions: tuple[Expression, ...], types: Types, engines: Engines) -> _Part:
+    plain = [e.index if isinstance(e, Column) else None for e in expressions if isinstance(e, Column) or _is_null(e)]
+    if len(plain) == len(expressions):
+        columns = tuple(plain)
+        return _Part(Columns(columns, types), types, computed=Computed(types, outputs=columns))
     on_spark = OnSpark(lambda rows: engines.spark.project(expressions, rows), types)
-    try:
-        columns = [f"{_escaped(translate(e).sql)} AS c{i}" for i, e in enumerate(expressions)]
-    except Untranslatable:
-        return on_spark
-    return _Clause(f"SELECT {', '.join([*columns, 'w'])} FROM {{}}", types, on_spark)
+    clause, computed = None, None
+    with suppress(Untranslatable):
+        names = [f"{_escaped(translate(e).sql)} AS c{i}" for i, e in enumerate(expressions)]
+        clause = f"SELECT {', '.join([*names, 'w'])} FROM {{}}"
+    with suppress(Untranslatable):
+        outputs = [_output(e, kind) for e, kind in zip(expressions, types, strict=True)]
+        computed = Computed(types, outputs=tuple(outputs))
+    return _Part(on_spark, types, clause, computed)
 
 
-def _filter(node: plan.Filter, engines: Engines) -> list[Stage | _Clause]:
+def _output(expression: Expression, kind: pa.DataType) -> Kernel | int | None:
+    if isinstance(expression, Column):
+        return expression.index
+    if _is_null(expression):
+        return None
+    kernel = compile_kernel(expression)
+    if kernel.type != kind:
+        raise Untranslatable(f"{kernel.type} where {kind} is expected")
+    return kernel
+
+
+def _filter(node: plan.Filter, engines: Engines) -> list[_Part]:
     parts = conjuncts(node.condition)
-    not_null = [p.arguments[0].index for p in parts if _is_null_check(p)]  # type: ignore[union-attr]
+    not_null = tuple(p.arguments[0].index for p in parts if _is_null_check(p))  # type: ignore[union-attr]
     rest = [part for part in parts if not _is_null_check(part)]
-    stages: list[Stage | _Clause] = [NotNull(tuple(not_null))] if not_null else []
+    found = []
+    if not_null:
+        found.append(_Part(NotNull(not_null), node.types, computed=Computed(node.types, not_null)))
     if rest:
         on_spark = OnSpark(lambda rows: engines.spark.filter(node.condition, rows), node.types)
-        try:
+        clause, computed = None, None
+        with suppress(Untranslatable):
             condition = " AND ".join(f"({_escaped(translate(part).sql)})" for part in rest)
-        except Untranslatable:
-            return [*stages, on_spark]
-        stages.append(_Clause(f"SELECT * FROM {{}} WHERE {condition}", node.types, on_spark))
-    return stages
+            clause = f"SELECT * FROM {{}} WHERE {condition}"
+        with suppress(Untranslatable):
+            computed = Computed(node.types, conditions=tuple(map(_condition, rest)))
+        found.append(_Part(on_spark, node.types, clause, computed))
+    return found
+
+
+def _condition(expression: Expression) -> Kernel:
+    kernel = compile_kernel(expression)
+    if kernel.constant is not None:
+        raise Untranslatable("a condition that is constant")
+    return kernel
+
+
+def _is_null(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and expression.value is None
 
 
 def _is_null_check(part: Expression) -> bool:
     return isinstance(part, Call) and part.function == "IsNotNull" and isinstance(part.arguments[0], Column)
 
 
-def _generate(node: plan.Generate, engines: Engines) -> list[Stage | _Clause]:
+def _generate(node: plan.Generate, engines: Engines) -> list[_Part]:
     generator = node.generator
     if generator.function == "ReplicateRows" and all(isinstance(a, Column) for a in generator.arguments):
         count, *columns = (argument.index for argument in generator.arguments)  # type: ignore[union-attr]
-        return [Replicate(count, (*node.kept, *columns))]
+        return [_Part(Replicate(count, (*node.kept, *columns)), node.types)]
     if generator.function not in _EXPLODING:
-        return [_whole_node(node, engines)]
+        return [_Part(_whole_node(node, engines), node.types)]
     collection = generator.arguments[0]
     kind = engines.type_of(collection)
     below = node.child.types
     widened = tuple(Column(i, kind) for i, kind in enumerate(below))
     first = _project((*widened, collection), (*below, kind), engines)
-    if isinstance(first, OnSpark):
-        return [_whole_node(node, engines)]
+    if first.clause is None and first.computed is None:
+        return [_Part(_whole_node(node, engines), node.types)]
     explode = Explode(node.kept, _EXPLODING[generator.function], node.outer, generator.function == "Inline", node.types)
-    return [first, explode]
+    return [first, _Part(explode, node.types)]
 
 
 def _escaped(sql: str) -> str:

@@ -7,7 +7,7 @@ Where a kernel refuses, another stage for the same nodes of the plan has the ans
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +17,8 @@ from headwater.evaluation.kernels import Frame, Kernel, Unusual, both
 from headwater.evaluation.stages import typed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headwater.algebra.plan import Types
     from headwater.evaluation.kernels import Validity
     from headwater.evaluation.stages import Stage
@@ -81,19 +83,45 @@ class Computed:
     def _rows(self, frame: Frame) -> pa.RecordBatch:
         if self.outputs is None:
             return frame.batch()
-        plain = iter(frame.arrays(self._plain))
-        columns = []
-        for output, kind in zip(self.outputs, self.types, strict=True):
-            if isinstance(output, Kernel):
-                columns.append(output.column(frame))
-            else:
-                columns.append(pa.nulls(frame.count, kind) if output is None else next(plain))
-        return typed(columns, self.types, frame.count)
+        plain = frame.select(self._plain) if self._plain else None
+        if not self._made and plain is not None:
+            return plain.rename_columns(self._names)
+        columns = [] if plain is None else plain.columns
+        # In the order of the outputs, so that each comes to its place.
+        for place, make in self._made:
+            columns.insert(place, make(frame))
+        if self._nested or not columns:
+            return typed(columns, self.types, frame.count)
+        return pa.RecordBatch.from_arrays(columns, names=self._names)
 
     @cached_property
     def _plain(self) -> tuple[int, ...]:
         return tuple(output for output in self.outputs or () if isinstance(output, int))
 
     @cached_property
+    def _made(self) -> tuple[tuple[int, Callable[[Frame], pa.Array]], ...]:
+        """The places of the outputs that are not columns, and what makes them."""
+        found = []
+        for place, (output, kind) in enumerate(zip(self.outputs or (), self.types, strict=True)):
+            if isinstance(output, Kernel):
+                found.append((place, output.column()))
+            elif output is None:
+                found.append((place, partial(_nulls, kind)))
+        return tuple(found)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [f"c{i}" for i in range(len(self.types))]
+
+    @cached_property
+    def _nested(self) -> bool:
+        """Whether columns may have to be cast: names of fields, and whether they can be NULL, are part of a nested type."""
+        return any(pa.types.is_nested(kind) for kind in self.types)
+
+    @cached_property
     def _nothing(self) -> Delta:
         return Delta.empty(pa.schema([(f"c{i}", kind) for i, kind in enumerate(self.types)]))
+
+
+def _nulls(kind: pa.DataType, frame: Frame) -> pa.Array:
+    return pa.nulls(frame.count, kind)

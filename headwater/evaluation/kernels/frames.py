@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Validity: TypeAlias = "NDArray[np.bool_] | None"
 Vector: TypeAlias = "tuple[NDArray[Any], Validity]"
 Loader: TypeAlias = "Callable[[pa.Array], Vector]"
+Storer: TypeAlias = "Callable[[Vector, int], pa.Array]"
 
 _DTYPES: dict[pa.DataType, type[np.generic]] = {
     pa.int8(): np.int8,
@@ -35,6 +36,7 @@ _DTYPES: dict[pa.DataType, type[np.generic]] = {
     LOCAL: np.int64,
     DURATION: np.int64,
 }
+_PLACES = pa.int64()
 _BITS = 8
 _SIGN = 63
 
@@ -88,20 +90,18 @@ class Frame:
         return validity(self.array(index))
 
     def batch(self) -> pa.RecordBatch:
-        """All columns."""
+        """All columns, as they are in Arrow."""
         return self.rows if self._indices is None else self.rows.take(self._places)
 
-    def arrays(self, columns: Sequence[int]) -> list[pa.Array]:
-        """Some of the columns as they are in Arrow."""
-        if self._indices is None or not columns:
-            return [self.array(index) for index in columns]
-        taken: list[pa.Array] = self.rows.select(columns).take(self._places).columns
-        return taken
+    def select(self, columns: Sequence[int]) -> pa.RecordBatch:
+        """Some of the columns, as they are in Arrow."""
+        chosen = self.rows.select(columns)
+        return chosen if self._indices is None else chosen.take(self._places)
 
     @property
     def _places(self) -> pa.Array:
         assert self._indices is not None
-        return column(pa.int64(), (self._indices, None), self.count)
+        return pa.Array.from_buffers(_PLACES, self.count, [None, pa.py_buffer(self._indices)])
 
 
 def dtype_of(kind: pa.DataType) -> np.dtype[Any]:
@@ -143,22 +143,23 @@ def validity(array: pa.Array) -> Validity:
     return _bits(array.buffers()[0], array.offset, len(array))
 
 
-def column(kind: pa.DataType, vector: Vector, count: int) -> pa.Array:
-    """A vector as an Arrow column; a vector of one value repeats it."""
-    values, valid = vector
-    if values.ndim == 0:
-        values = np.full(count, values)
-    bits = None
-    if valid is not None:
-        bits = pa.py_buffer(np.packbits(np.broadcast_to(valid, count), bitorder="little"))
+def storer(kind: pa.DataType) -> Storer:
+    """What makes a column of the type of a vector; a vector of one value repeats it."""
+    pack: Callable[[NDArray[Any]], NDArray[Any]] | None = None
     if pa.types.is_decimal128(kind):
-        wide = np.empty(2 * count, np.int64)
-        wide[0::2] = values
-        np.right_shift(values, _SIGN, out=wide[1::2])
-        values = wide
-    elif values.dtype == np.bool_:
-        values = np.packbits(values, bitorder="little")
-    return pa.Array.from_buffers(kind, count, [bits, pa.py_buffer(np.ascontiguousarray(values))])
+        pack = _widened
+    elif kind == pa.bool_():
+        pack = _packed
+
+    def store(vector: Vector, count: int) -> pa.Array:
+        values, valid = vector
+        if values.ndim == 0:
+            values = np.full(count, values)
+        there = None if valid is None else pa.py_buffer(_packed(np.broadcast_to(valid, count)))
+        data = np.ascontiguousarray(values) if pack is None else pack(values)
+        return pa.Array.from_buffers(kind, count, [there, pa.py_buffer(data)])
+
+    return store
 
 
 def both(left: Validity, right: Validity) -> Validity:
@@ -190,3 +191,14 @@ def _decimals(array: pa.Array) -> Vector:
     values = words[0::2].copy()
     refuse(values >> _SIGN != words[1::2], valid)
     return values, valid
+
+
+def _packed(values: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    return np.packbits(values, bitorder="little")
+
+
+def _widened(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    words = np.empty(2 * len(values), np.int64)
+    words[0::2] = values
+    np.right_shift(values, _SIGN, out=words[1::2])
+    return words

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.evaluation.functions.rule import Untranslatable
-from headwater.evaluation.kernels.frames import Frame, both, column, is_fixed, loader
+from headwater.evaluation.kernels.frames import Frame, both, is_fixed, loader, storer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,14 +42,17 @@ class Kernel:
 
     def array(self, rows: pa.RecordBatch) -> pa.Array:
         """The value for each of the rows, of which there is at least one."""
-        return self.column(Frame(rows))
+        return self.column()(Frame(rows))
 
-    def column(self, frame: Frame) -> pa.Array:
-        """The value for each row of the frame as an Arrow array."""
-        found = self.evaluate(frame)
+    def column(self) -> Callable[[Frame], pa.Array]:
+        """What gives the value for each row of a frame as an Arrow array."""
+        evaluate = self.evaluate
         if is_fixed(self.type):
-            return column(self.type, found, frame.count)
-        return pa.repeat(found, frame.count) if isinstance(found, pa.Scalar) else found
+            store = storer(self.type)
+            return lambda frame: store(evaluate(frame), frame.count)
+        if self.constant is not None:
+            return lambda frame: pa.repeat(self.constant, frame.count)
+        return evaluate
 
     @property
     def null(self) -> bool:
@@ -63,6 +66,7 @@ Rule: TypeAlias = "Callable[[Call, tuple[Kernel, ...]], Kernel]"
 KERNELS: dict[str, Rule] = {}
 # An Arrow array of booleans as a vector.
 truth = loader(pa.bool_())
+_store_booleans = storer(pa.bool_())
 # Functions that have a use for NULL as a constant; of the others Catalyst makes NULL.
 NULL_TOLERANT = ("CaseWhen", "If", "Coalesce", "In")
 
@@ -115,7 +119,7 @@ def arrow(name: str, options: pc.FunctionOptions | None = None) -> Callable[...,
 
 def mask(chosen: NDArray[np.bool_]) -> pa.BooleanArray:
     """Booleans as an Arrow array."""
-    return column(pa.bool_(), (chosen, None), len(chosen))
+    return _store_booleans((chosen, None), len(chosen))
 
 
 def same_type(call: Call, arguments: tuple[Kernel, ...]) -> pa.DataType:
