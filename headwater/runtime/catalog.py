@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from headwater.compiler.dataflow import in_order
 from headwater.delta import positional
 from headwater.operators.arrange import Arrange
@@ -21,6 +19,7 @@ from headwater.runtime.driver import Backfill
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from headwater.compiler.compiler import Compiler
@@ -56,11 +55,6 @@ class TableEntry:
     def indexed(self) -> Key:
         """The columns by which rows are kept: the key, or all."""
         return tuple(range(len(self.arrow))) if self.key is None else self.key
-
-    @cached_property
-    def compared(self) -> Key:
-        """The columns that two rows with equal keys may still differ in; zeros of either sign are equal in a key."""
-        return tuple(i for i, kind in enumerate(self.arrow.types) if i not in self.indexed or _has_zeros(kind))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +165,3 @@ class Snapshot:
     def readers(self, name: str) -> list[ViewEntry]:
         """The views that read a table or view directly."""
         return self.catalog.readers(name)
-
-
-def _has_zeros(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or pa.types.is_nested(kind)

@@ -21,8 +21,7 @@ import pyarrow as pa
 from headwater.delta import Delta
 from headwater.errors import DuplicateKey, InvalidRows, MissingKey, MissingRow, NullKey
 from headwater.runtime.driver import Backfill
-from headwater.state.consolidation import consolidate, group_rows, sum_by
-from headwater.state.equality import equal_rows
+from headwater.state.consolidation import consolidate, group_rows
 from headwater.state.hashing import hash_rows
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Snapshot, TableEntry
-    from headwater.state.arrangement import Arrangement, Matches
+    from headwater.state.arrangement import Arrangement
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +100,7 @@ class Staging:
         if not _distinct(rows, table.indexed):
             wanted = consolidate(wanted)
         staged = self._settled(table)
-        present = _present(table, wanted.rows, staged.contents.lookup(wanted.rows, table.indexed))
+        present = staged.contents.weights_of(wanted.rows)
         missing = np.flatnonzero(present < wanted.weights)
         if len(missing):
             first = missing[0]
@@ -197,16 +196,6 @@ def _distinct(rows: pa.RecordBatch, columns: Sequence[int]) -> bool:
     if not (hashes[1:] == hashes[:-1]).any():
         return True
     return group_rows(rows, columns).count == rows.num_rows
-
-
-def _present(table: TableEntry, rows: pa.RecordBatch, found: Matches) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """How often each of the rows is there, given what is found under their keys."""
-    probe, weights = found.probe, found.weights
-    if table.compared and len(found):
-        asked = rows.select(table.compared).take(pa.array(probe))
-        same = equal_rows(asked, range(len(table.compared)), found.rows, table.compared, signed_zeros=True)
-        probe, weights = probe[same], weights[same]
-    return sum_by(probe, rows.num_rows, weights)
 
 
 def _shown(table: TableEntry, rows: pa.RecordBatch, index: int, columns: tuple[int, ...] | None = None) -> str:

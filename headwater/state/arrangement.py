@@ -126,7 +126,7 @@ class Arrangement:
         for run in self._runs:
             asked, at = loops.locate(run.hashes, run.block.words, spec, hashes, keys.words, asking)
             if len(at) and keys.others:
-                same = self._same_others(run, at, made, keys, asked)
+                same = self._same_others(run, at, made, keys, asked, compared=self.key)
                 asked, at = asked[same], at[same]
             if len(at):
                 found.append((run, asked, at))
@@ -136,6 +136,25 @@ class Arrangement:
         rows = self._format.unpack(blocks.concat([run.block.take(at) for run, _, at in found]))
         weights = _joined([run.weights.take(at, axis=0) for run, _, at in found])
         return Matches(asked if order is None else order[asked], self._named(rows), weights, settled=len(found) == 1)
+
+    def weights_of(self, rows: pa.RecordBatch) -> Indices:
+        """How often each of the rows is there; −0.0 is another row than 0.0."""
+        found = np.zeros(rows.num_rows, np.int64)
+        if not rows.num_rows or not self._runs:
+            return found
+        made, block = self._format, self._format.pack(rows)
+        hashes = hashing.hash_block(made, block, self.key or made.every)
+        order = None
+        if len(hashes) > _MANY:
+            order = runs.roughly_sorted(hashes)
+            hashes, block = hashes.take(order), block.take(order)
+        for run in self._runs:
+            asked, at = loops.locate(run.hashes, run.block.words, made.exact, hashes, block.words, made.exact)
+            if len(at) and block.others:
+                same = self._same_others(run, at, made, block, asked, compared=made.every, signed_zeros=True)
+                asked, at = asked[same], at[same]
+            loops.add_at(found, asked if order is None else order[asked], run.weights[at])
+        return found
 
     def contents(self) -> Delta:
         """All rows, consolidated."""
@@ -185,13 +204,23 @@ class Arrangement:
         if len(given) != len(due) or not all(map(columns.alike, given, due)):
             raise TypeError(f"Rows of the types {given} came where {due} were due.")
 
-    def _same_others(self, run: Run, at: Indices, made: Format, keys: Block, asked: Indices) -> NDArray[np.bool_]:
+    def _same_others(  # noqa: PLR0913  (all of one comparison)
+        self,
+        run: Run,
+        at: Indices,
+        made: Format,
+        keys: Block,
+        asked: Indices,
+        *,
+        compared: tuple[int, ...],
+        signed_zeros: bool = False,
+    ) -> NDArray[np.bool_]:
         """Of the pairs found, those whose strings and nested values are the same, too."""
-        mine, theirs = self._format.others(self.key), made.others(made.every)
+        mine, theirs = self._format.others(compared), made.others(made.every)
         stored = columns.batch([columns.take(run.block.others[i], pa.array(at)) for i in mine])
         wanted = columns.batch([columns.take(keys.others[i], pa.array(asked)) for i in theirs])
         every = range(len(mine))
-        return equality.equal_rows(stored, every, wanted, every)
+        return equality.equal_rows(stored, every, wanted, every, signed_zeros=signed_zeros)
 
     def _every_row(self, count: int) -> Matches:
         everything = self.contents()

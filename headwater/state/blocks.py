@@ -133,6 +133,13 @@ class Format:
             known = self._specs[chosen] = self._described(chosen)
         return known
 
+    @cached_property
+    def exact(self) -> Spec:
+        """The same for all columns, where −0.0 is not 0.0."""
+        spec = self._described(self.every)
+        spec[:, 3] = 0
+        return spec
+
     def _described(self, chosen: tuple[int, ...]) -> Spec:
         rows = [(p.at, p.kind.words, p.flag, p.kind.floating) for p in map(self.places.__getitem__, chosen) if p.kind]
         return np.array(rows, np.int64).reshape(-1, 4)

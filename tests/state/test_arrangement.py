@@ -94,6 +94,8 @@ def check_lookup(arrangement: Arrangement, model: Model, probe: pa.RecordBatch) 
     assert len(settled) == len(expected)
     assert matches.rows.schema == settled.rows.schema == arrangement.schema
     assert matches.weights.shape[1:] == settled.weights.shape[1:] == (() if arrangement.width is None else (arrangement.width,))
+    if arrangement.width is None:
+        assert arrangement.weights_of(probe).tolist() == [model.get(row, [0])[0] for row in identities(probe)]
 
 
 def numbers(*values: int) -> Delta:
