@@ -10,6 +10,7 @@ so that no identifier of a user ever reaches an expression.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +38,7 @@ class Delta:
 
     @staticmethod
     def empty(schema: pa.Schema) -> Delta:
-        return Delta(pa.RecordBatch.from_pylist([], schema), np.empty(0, np.int64))
+        return Delta(no_rows(schema), np.empty(0, np.int64))
 
     @staticmethod
     def inserting(rows: pa.RecordBatch) -> Delta:
@@ -74,6 +75,12 @@ class Delta:
         if not arrays:
             return Delta(without_columns(len(self)), self.weights)
         return Delta(pa.RecordBatch.from_arrays(arrays, names), self.weights)
+
+
+@cache
+def no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """An empty batch; the same one for the same schema, since it is often wanted."""
+    return pa.RecordBatch.from_pylist([], schema)
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:

@@ -15,14 +15,13 @@ For the same reason ``len`` counts stored rows, and is no test for emptiness: ``
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from headwater.delta import Delta
+from headwater.delta import Delta, no_rows
 from headwater.state import blocks, columns, compaction, consolidation, equality, hashing, loops, runs
 from headwater.state.blocks import format_of, packed
 
@@ -180,13 +179,14 @@ class Arrangement:
         return sum(run.nbytes for run in self._runs)
 
     def _of(self, pieces: tuple[Run, ...], merging: Merging | None) -> Arrangement:
-        other = copy(self)
+        other = Arrangement.__new__(Arrangement)
+        other.schema, other.key, other.width, other._format = self.schema, self.key, self.width, self._format  # noqa: SLF001
         other._runs, other._merging = pieces, merging  # noqa: SLF001
         return other
 
     def _nothing(self) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
         shape = (0,) if self.width is None else (0, self.width)
-        return pa.RecordBatch.from_pylist([], self.schema), np.empty(shape, np.int64)
+        return no_rows(self.schema), np.empty(shape, np.int64)
 
     def _no_matches(self) -> Matches:
         return Matches(np.empty(0, np.int64), *self._nothing())
