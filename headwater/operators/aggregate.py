@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from headwater.algebra.plan import Types
     from headwater.operators.accumulators import Accumulator, States
     from headwater.operators.operator import Key, State
+    from headwater.state.consolidation import Groups
 
     Int64s = NDArray[np.int64]
     Bools = NDArray[np.bool_]
@@ -103,13 +104,14 @@ class Aggregate(Operator):
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         delta = inputs[0].delta
         groups = group_rows(delta.rows, range(self.keys))
-        keys = normalised([delta.rows.column(i) for i in range(self.keys)], groups.representatives)
+        keys = normalised(delta.rows.columns[: self.keys], groups)
         batch = pa.RecordBatch.from_arrays(keys, schema=self._key_schema) if keys else without_columns(1)
         found = state[0].lookup(batch, range(self.keys))
-        cells = Cells(groups.count, self._width, self._bucketed * min(len(delta), _PIECE))
+        cells = Cells(groups.count, self._width, self._bucketed * min(len(delta), _PIECE) if self._bucketed else None)
         distinct_state = self._add(state, delta, groups.ids, cells)
         if len(found) or not self.keys:
-            states = cells.before_and_after(found.probe, found.rows.column(self.keys).to_numpy(), found.weights)
+            places = cells.place(found.probe, found.rows.column(self.keys).to_numpy()) if self._bucketed else found.probe
+            states = cells.before_and_after(places, found.weights)
         else:
             states = cells.alone()
         there = self._there(states)
@@ -147,9 +149,19 @@ class Aggregate(Operator):
         return tuple(f for f in self.functions if isinstance(f, Extreme))
 
     @cached_property
+    def _plain(self) -> tuple[tuple[Measure, int], ...]:
+        """The measures of all rows, and where their slots begin."""
+        return tuple((m, slot) for m, slot in zip(self._measures, self._slots, strict=False) if not m.distinct)
+
+    @cached_property
+    def _distinct(self) -> tuple[tuple[Measure, int], ...]:
+        """The measures of distinct values, and where their slots begin."""
+        return tuple((m, slot) for m, slot in zip(self._measures, self._slots, strict=False) if m.distinct)
+
+    @cached_property
     def _distinct_inputs(self) -> tuple[Key, ...]:
         """For each distinct measure the columns whose combinations it counts: keys and inputs."""
-        return tuple((*range(self.keys), *m.inputs) for m in self._measures if m.distinct)
+        return tuple((*range(self.keys), *m.inputs) for m, _ in self._distinct)
 
     @cached_property
     def _slots(self) -> tuple[int, ...]:
@@ -167,16 +179,14 @@ class Aggregate(Operator):
 
     def _add(self, state: State, delta: Delta, ids: Int64s, cells: Cells) -> State:
         """Adds the delta to the cells; the new counts of distinct values."""
-        plain = [(m, slot) for m, slot in zip(self._measures, self._slots, strict=False) if not m.distinct]
         for rows, weights, owners in _pieces(delta, ids):
             count(weights, owners, cells.sums, 0)
-            for measure, slot in plain:
+            for measure, slot in self._plain:
                 kept = weights if measure.condition is None else chosen(rows.column(measure.condition), weights)
                 measure.accumulator.add([rows.column(i) for i in measure.inputs], kept, owners, cells, slot)
-        distinct = ((m, slot) for m, slot in zip(self._measures, self._slots, strict=False) if m.distinct)
         seen = state[2 if self._extremes else 1 :]
         after = []
-        for (measure, slot), columns, counts in zip(distinct, self._distinct_inputs, seen, strict=True):
+        for (measure, slot), columns, counts in zip(self._distinct, self._distinct_inputs, seen, strict=True):
             rows, owners = delta, ids
             if measure.condition is not None:
                 kept = chosen(delta.rows.column(measure.condition), delta.weights) != 0
@@ -190,7 +200,8 @@ class Aggregate(Operator):
     def _state_rows(self, keys: Sequence[pa.Array], cells: Cells) -> pa.RecordBatch:
         if cells.used > cells.size:
             keys = picked(keys, cells.groups)
-        return pa.RecordBatch.from_arrays([*keys, pa.array(cells.buckets)], schema=self._sums_schema)
+        buckets = pa.array(cells.buckets) if self._bucketed else _no_buckets(cells.used)
+        return pa.RecordBatch.from_arrays([*keys, buckets], schema=self._sums_schema)
 
     def _there(self, states: States) -> list[Bools]:
         """For each version which groups have a row."""
@@ -228,9 +239,18 @@ class Aggregate(Operator):
         return both if len(there) == 2 else [new for _, new in versions], (state[1].insert(change),)
 
 
-def normalised(keys: Sequence[pa.Array], rows: Int64s) -> list[pa.Array]:
-    """Some rows of grouping keys as Spark gives them: −0.0 becomes 0.0."""
-    return [pc.add(key, 0.0).cast(key.type) if pa.types.is_floating(key.type) else key for key in picked(keys, rows)]
+def normalised(keys: Sequence[pa.Array], groups: Groups) -> list[pa.Array]:
+    """The keys of the groups as Spark gives them: −0.0 becomes 0.0."""
+    # Groups are numbered in the order of their first rows: where each row is one, they are the rows.
+    chosen = keys if groups.count == len(groups.ids) else picked(keys, groups.representatives)
+    return [pc.add(key, 0.0).cast(key.type) if pa.types.is_floating(key.type) else key for key in chosen]
+
+
+def _no_buckets(count: int) -> pa.Array:
+    return _ZEROS.slice(0, count) if count <= len(_ZEROS) else pa.array(np.zeros(count, np.int64))
+
+
+_ZEROS = pa.array(np.zeros(_PIECE, np.int64))
 
 
 def _pieces(delta: Delta, ids: Int64s) -> Iterator[tuple[pa.RecordBatch, Int64s, Int64s]]:
@@ -248,7 +268,7 @@ def _appearing(seen: Arrangement, delta: Delta, ids: Int64s) -> tuple[Arrangemen
     Beside them the new counts, and the groups that the rows are of, given the groups of the delta's rows.
     """
     groups = group_rows(delta.rows, range(delta.rows.num_columns))
-    columns = normalised(delta.rows.columns, groups.representatives)
+    columns = normalised(delta.rows.columns, groups)
     rows = pa.RecordBatch.from_arrays(columns, schema=delta.schema)
     change = sum_by(groups.ids, groups.count, delta.weights)
     found = seen.lookup(rows, range(rows.num_columns))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.compiled import compiled
-from headwater.operators.accumulators.words import doubles_of, integers_of
+from headwater.operators.accumulators.words import doubles_of, integers_of, is_integer
 from headwater.state import layout
 from headwater.state.hashing import hash_rows
 
@@ -64,7 +64,7 @@ def _ranks(array: pa.Array) -> Ranks:
         return integers_of(array.cast(pa.int8())).astype(np.int64)
     if pa.types.is_floating(kind):
         return _ranks_of_doubles(doubles_of(array))
-    if kind.id in _INTEGERS:
+    if is_integer(kind):
         # One below the least: NULL has that rank, and a value may have it, too; then dense ranks tell them apart.
         integers = integers_of(array).astype(np.int64, copy=False)
         if not array.null_count or _has_room(integers):
@@ -72,16 +72,6 @@ def _ranks(array: pa.Array) -> Ranks:
     if pa.types.is_nested(kind) or pa.types.is_interval(kind):
         return hash_rows(pa.RecordBatch.from_arrays([array], names=["c0"]), (0,)).view(np.int64)
     return pc.rank(array, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-# Types whose values are integers that compare as they do.
-_INTEGERS = frozenset(
-    kind.id
-    for kind in (
-        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.date64()),
-        *(pa.time32("s"), pa.time64("us"), pa.timestamp("us"), pa.duration("us")),
-    )
-)
 
 
 @compiled

@@ -55,6 +55,6 @@ def results(acc: Accumulator, size: int, state: State) -> pa.Array:
     alone.validate(full=True)
     assert len(alone) == size
     later = Cells(size, cells.sums.shape[1])
-    both = acc.finish(later.before_and_after(keys[:, 0], keys[:, 1], vectors), _BEFORE)
+    both = acc.finish(later.before_and_after(later.place(keys[:, 0], keys[:, 1]), vectors), _BEFORE)
     assert repr(both.to_pylist()) == repr(alone.to_pylist() * 2)
     return alone

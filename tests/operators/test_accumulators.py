@@ -243,6 +243,20 @@ def test_a_slot_takes_so_many_rows() -> None:
     )
 
 
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**53 + 1, -(2**53) - 1, 2**32, -1])
+@pytest.mark.parametrize("weight", [1, 3, 2**31 - 1])
+def test_sums_beyond_64_bits(value: int, weight: int) -> None:
+    exact = value * weight
+    tried = one(made("Sum", pa.int64(), evalMode='"TRY"'), [value], weights=[weight])
+    assert tried == (exact if -(2**63) <= exact < 2**63 else None)
+    assert one(made("Average", pa.int64()), [value], weights=[weight]) == float(int(float(value)) * weight) / weight
+    # One more than the edge of 64 bits, and back.
+    assert one(made("Sum", pa.int64()), [value, value, value], weights=[weight, 1, -weight]) == value
+    wide = pa.decimal128(38, 0)
+    assert one(made("Sum", wide), [Decimal(value)], weights=[weight], types=[wide]) == Decimal(exact)
+    assert one(made("Average", wide, evalMode='"TRY"'), [Decimal(value)], weights=[weight], types=[wide]) == Decimal(value)
+
+
 def test_many_groups() -> None:
     """More groups than one piece of work, some without any row."""
     random = np.random.default_rng(7)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.errors import EvaluationFailed
+from headwater.operators import aggregate as aggregates
 from headwater.operators.accumulators import accumulator
 from headwater.operators.aggregate import Aggregate, Extreme, Measure
 
@@ -131,6 +132,28 @@ def aggregate(keys: int, functions: list[Named]) -> Aggregate:
 def test_a_dictionary_of_lists(functions: list[Named], script: list, keys: int) -> None:
     if functions or keys:
         run(aggregate(keys, functions), [TYPES], script, grouped(keys, functions))
+
+
+@scripted
+@given(scripts(ROWS), st.sampled_from([0, 1]), st.sampled_from([1, 3]))
+def test_rows_are_summed_up_a_few_at_a_time(script: list, keys: int, piece: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aggregates, "_PIECE", piece)
+        run(aggregate(keys, MIXED), [TYPES], script, grouped(keys, MIXED))
+
+
+@scripted
+@given(st.lists(st.tuples(ROWS, st.integers(-3, 3)), max_size=8), st.sampled_from([0, 1]))
+def test_weights_of_any_size_and_sign(changes: list[tuple[Row, int]], keys: int) -> None:
+    """Rows that come several at a time, and then fewer; in one epoch and in two."""
+    functions: list[Named] = [*SUMS, *DISTINCT[:2], EXTREMES[0]]
+    present = [row for row, weight in changes for _ in range(4 + weight)]
+    for epochs in ([[(row, 4) for row, _ in changes], changes], [[(row, 4) for row, _ in changes] + changes]):
+        driven = Driven(aggregate(keys, functions), [TYPES])
+        for epoch in epochs:
+            if epoch:
+                driven.step([delta_of(epoch, TYPES)])
+        assert driven.output == bag(grouped(keys, functions)([present]))
 
 
 @scripted

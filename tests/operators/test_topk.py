@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from edit_scripts import FLOATS, INTEGERS, TEXTS, Driven, Edit, Row, bag, cell, run, scripted, scripts
+from edit_scripts import FLOATS, INTEGERS, TEXTS, Driven, Edit, Row, bag, cell, delta_of, run, scripted, scripts
 from hypothesis import given
 from hypothesis import strategies as st
 from test_ordering import row_key
@@ -75,3 +75,28 @@ def test_a_large_input_from_which_the_first_rows_leave_one_after_another() -> No
     assert len(driven.state[0].contents()) < 1_000, "the reserve is not the whole input"
     driven.apply((Edit(rows[:2]),))
     assert driven.output == {tuple(map(cell, (float(i), i, "x"))): 1 for i in (1, 1200, 1201)}
+
+
+@scripted
+@given(st.lists(st.tuples(ROWS, st.integers(1, 3)), min_size=1, max_size=30), ORDER, COUNTS, OFFSETS)
+def test_a_load_is_cut_at_once(load: list[tuple[Row, int]], order: list[Order], count: int | None, offset: int) -> None:
+    """Rows that are there several times, ties and all: what is cut away before it is sorted was not wanted."""
+    driven = Driven(Scarce(TYPES, tuple(order), count, offset), [TYPES])
+    driven.step([delta_of(load, TYPES)])
+    present = [row for row, weight in load for _ in range(weight)]
+    assert driven.output == bag(cut(order, count, offset)([present]))
+    driven.step([delta_of([(row, -1) for row, _ in load], TYPES)])
+    assert driven.output == bag(cut(order, count, offset)([[row for row, weight in load for _ in range(weight - 1)]]))
+    driven.repeat()
+
+
+def test_what_does_not_reach_the_reserve_changes_nothing() -> None:
+    rows: list[Row] = [(float(i), i, "x") for i in range(2_000)]
+    driven = Driven(TopK(TYPES, (Order(1),), 3, 1), [TYPES])
+    driven.apply((Edit(rows),))
+    reserve = driven.state[0]
+    assert not len(driven.apply((Edit([(0.5, 1_500, "y")], deleted=[1_900]),)))
+    assert driven.state[0] is reserve
+    driven.apply((Edit([(0.5, 0, "y")]),))
+    assert driven.output == bag([(0.5, 0, "y"), (1.0, 1, "x"), (2.0, 2, "x")])
+    driven.repeat()

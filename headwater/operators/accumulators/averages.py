@@ -159,7 +159,7 @@ class ExactAverage:
         digits = (sum_type(self.of).precision, self.type.precision) if decimal else ()
         limits = np.array([limit(10**count) for count in digits], np.uint64).reshape(-1, 2)
         averages, fate = _half_up(states.values, states.size, first, self.width - 1, self._scale, limits)
-        if (fate > _NONE).any():
+        if np.count_nonzero(fate > _NONE):
             self._complain(states, first, fate)
         return written(averages if decimal else averages[:, 0].copy(), self.type, fate != _FOUND)
 

@@ -34,22 +34,25 @@ class Cells:
 
     __slots__ = ("_following", "_groups", "_of_bucket", "size", "sums", "used")
 
-    def __init__(self, size: int, width: int, room: int = 0) -> None:
-        """`size` groups, and room for so many cells of further buckets before more has to be made."""
+    def __init__(self, size: int, width: int, room: int | None = 0) -> None:
+        """`size` groups, and room for so many cells of further buckets before more has to be made; None: there are no such."""
         self.size = self.used = size
-        self.sums = np.zeros((size + room, width), np.int64)
-        self._groups = np.arange(size + room)
-        self._of_bucket = np.zeros(size + room, np.int64)
-        self._following = np.full(size + room, -1)
+        self.sums = np.zeros((size + (room or 0), width), np.int64)
+        if room is None:
+            self._groups = self._of_bucket = self._following = _NONE
+        else:
+            self._groups = np.arange(size + room)
+            self._of_bucket = np.zeros(size + room, np.int64)
+            self._following = np.full(size + room, -1)
 
     @property
     def groups(self) -> Int64s:
-        """The group of each cell."""
+        """The group of each cell, if there are buckets."""
         return self._groups[: self.used]
 
     @property
     def buckets(self) -> Int64s:
-        """The bucket of each cell."""
+        """The bucket of each cell, if there are buckets."""
         return self._of_bucket[: self.used]
 
     def place(self, groups: Int64s, buckets: Int64s) -> Int64s:
@@ -63,9 +66,8 @@ class Cells:
         """The states that groups of which nothing was known have now."""
         return States(self.size, self.buckets, self._following[: self.used], self.sums[None, : self.used])
 
-    def before_and_after(self, groups: Int64s, buckets: Int64s, vectors: Int64s) -> States:
-        """Two versions of the states: the sum of the given vectors, and that with this delta added."""
-        places = self.place(groups, buckets) if buckets.any() else groups
+    def before_and_after(self, places: Int64s, vectors: Int64s) -> States:
+        """Two versions of the states: the sum of the given vectors, each of a cell, and that with this delta added."""
         values = np.empty((2, self.used, self.sums.shape[1]), np.int64)
         _before_and_after(places, vectors, self.sums, values)
         return States(self.size, self.buckets, self._following[: self.used], values)
@@ -79,6 +81,9 @@ class Cells:
         self._groups = np.concatenate([self._groups, np.zeros(room, np.int64)])
         self._of_bucket = np.concatenate([self._of_bucket, np.zeros(room, np.int64)])
         self._following = np.concatenate([self._following, np.full(room, -1)])
+
+
+_NONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -133,24 +133,39 @@ def finish_doubles(states: States, first: int) -> tuple[Floats, Int64s]:
 
 @compiled
 def _finish(values: Int64s, size: int, buckets: Int64s, following: Int64s, first: int) -> tuple[Floats, Int64s]:
-    results = values.shape[0] * size
-    sums, counts = np.zeros(results, np.float64), np.zeros(results, np.int64)
+    sums, counts = np.zeros(values.shape[0] * size, np.float64), np.zeros(values.shape[0] * size, np.int64)
     long = np.zeros(_LONGEST, np.int64)
-    for i in range(results):
-        version, group = values[i // size], i % size
-        head = version[group]
-        cell = group
-        while cell >= 0:
-            counts[i] += version[cell, first]
-            cell = following[cell]
-        plus, minus = head[first + _PLUS] != 0, head[first + _MINUS] != 0
-        if head[first + _NAN] != 0 or (plus and minus):
-            sums[i] = np.nan
-        elif plus or minus:
-            sums[i] = np.inf if plus else -np.inf
-        else:
-            sums[i] = _total(version, following[group], buckets, following, first, long)
+    i = 0
+    for version in values:
+        for group in range(size):
+            head = version[group]
+            count, cells, cell = head[first], 0, following[group]
+            while cell >= 0:
+                count += version[cell, first]
+                cells += 1
+                cell = following[cell]
+            counts[i] = count
+            plus, minus = head[first + _PLUS] != 0, head[first + _MINUS] != 0
+            if head[first + _NAN] != 0 or (plus and minus):
+                sums[i] = np.nan
+            elif plus or minus:
+                sums[i] = np.inf if plus else -np.inf
+            elif cells == 1:
+                sums[i] = _single(version[following[group]], buckets[following[group]], first, long)
+            elif cells > 1:
+                sums[i] = _total(version, following[group], buckets, following, first, long)
+            i += 1
     return sums, counts
+
+
+@compiled
+def _single(cell: Int64s, bucket: int, first: int, long: Int64s) -> float:
+    """The only bucket of a group, rounded."""
+    for k in range(WIDTH - 1):
+        long[k] = cell[first + 1 + k]
+    long[WIDTH - 1] = 0
+    carry(long, WIDTH)
+    return rounded(long, WIDTH, _SUM_EXPONENT + _SUM_BITS * bucket)
 
 
 @compiled

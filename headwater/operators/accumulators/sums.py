@@ -75,7 +75,7 @@ class ExactSum:
             values, null, lost = _decimal_sums(states.values, states.size, first, limb_count(self.of), *most)
         else:
             values, null, lost = _long_sums(states.values, states.size, first, limb_count(self.of))
-        if lost.any():
+        if np.count_nonzero(lost):
             null |= self._lost(lost)
         return written(values, kind, null)
 

@@ -35,20 +35,36 @@ def limb_count(type_: pa.DataType) -> int:
 
 
 def integers_of(array: pa.Array) -> NDArray[Any]:
-    """Integers, or intervals, in the width they have; decimals, without their point, as [n, 2] low and high halves."""
-    if pa.types.is_decimal(array.type):
-        return _buffer(array, np.dtype(np.int64), 2).reshape(-1, 2)
-    return _buffer(array, np.dtype(f"i{array.type.bit_width // 8}"), 1)
+    """Integers, dates, times and intervals in the width they have; decimals, without their point, as [n, 2] halves."""
+    dtype = _INTEGERS.get(array.type.id)
+    return _buffer(array, _HALF, 2).reshape(-1, 2) if dtype is None else _buffer(array, dtype, 1)
+
+
+_HALF = np.dtype(np.int64)
+_INTEGERS = {
+    kind.id: np.dtype(f"i{kind.bit_width // 8}")
+    for kind in (
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.date64()),
+        *(pa.time32("s"), pa.time64("us"), pa.timestamp("us"), pa.duration("us")),
+    )
+}
+
+
+def is_integer(type_: pa.DataType) -> bool:
+    """Whether the values are kept as integers that compare as they do."""
+    return type_.id in _INTEGERS
 
 
 def doubles_of(array: pa.Array) -> NDArray[np.float64]:
     """Floats or doubles, as doubles."""
-    values = _buffer(array, np.dtype(f"f{array.type.bit_width // 8}"), 1)
-    if values.dtype == np.float64:
-        return values
+    if array.type.bit_width == 64:
+        return _buffer(array, _DOUBLE, 1)
     # A signalling NaN would warn, and even one that lies under a NULL.
     with np.errstate(invalid="ignore"):
-        return values.astype(np.float64)
+        return _buffer(array, _FLOAT, 1).astype(np.float64)
+
+
+_DOUBLE, _FLOAT = np.dtype(np.float64), np.dtype(np.float32)
 
 
 def _buffer(array: pa.Array, dtype: np.dtype[Any], each: int) -> NDArray[Any]:
@@ -60,5 +76,5 @@ def _buffer(array: pa.Array, dtype: np.dtype[Any], each: int) -> NDArray[Any]:
 
 def written(values: NDArray[Any], type_: pa.DataType, null: Bools) -> pa.Array:
     """Numbers as they lie in a column of the type; decimals, without their point, as [n, 2] low and high halves."""
-    valid = pa.array(~null).buffers()[1] if null.any() else None
+    valid = pa.array(~null).buffers()[1] if np.count_nonzero(null) else None
     return pa.Array.from_buffers(type_, len(values), [valid, pa.py_buffer(values)])
