@@ -25,7 +25,7 @@ from headwater.operators.accumulators.cells import chosen, count
 from headwater.operators.difference import appearance, difference
 from headwater.operators.extremes import Extreme, renewed
 from headwater.operators.operator import Input, Operator, schema_of
-from headwater.operators.picking import picked
+from headwater.operators.picking import picked, picked_or_null
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import group_rows, sum_by
 
@@ -228,10 +228,8 @@ class Aggregate(Operator):
         found = state[1].lookup(keys, range(self.keys)).consolidated()
         where = np.full(size, -1)
         where[found.probe] = np.arange(len(found))
-        index = pa.array(where, mask=where < 0)
         versions = []
-        for i, extreme in enumerate(self._extremes):
-            old = found.rows.column(self.keys + i).take(index)
+        for extreme, old in zip(self._extremes, picked_or_null(found.rows.columns[self.keys :], where), strict=True):
             new = renewed(extreme, old, delta=changed.delta, ids=ids, keys=keys, after=changed.arranged[1])
             versions.append((old, new))
         both = [pa.concat_arrays(pair) for pair in versions]

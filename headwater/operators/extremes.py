@@ -18,6 +18,7 @@ import pyarrow as pa
 from headwater.compiled import compiled
 from headwater.operators.accumulators.cells import chosen, present
 from headwater.operators.ordering import column_ranks
+from headwater.operators.picking import picked_or_null
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,9 +50,9 @@ def renewed(  # noqa: PLR0913  (all of one computation)
     ranks = column_ranks(candidates, descending=extreme.greatest, nulls_first=False)
     held = present([old], np.ones(size, np.int64)) != 0
     place, losing = _merge(ranks, held, weights, ids)
-    new = candidates.take(_index(place))
-    again = np.flatnonzero(losing)
-    if len(again):
+    (new,) = picked_or_null([candidates], place)
+    if np.count_nonzero(losing):
+        again = np.flatnonzero(losing)
         place = np.arange(size)
         place[again] = size + np.arange(len(again))
         rescanned = _rescanned(extreme, keys.take(pa.array(again)), after)
@@ -64,7 +65,7 @@ def _rescanned(extreme: Extreme, keys: pa.RecordBatch, after: Arrangement) -> pa
     values = found.rows.column(extreme.column)
     ranks = column_ranks(values, descending=extreme.greatest, nulls_first=False)
     weights = _counted(extreme, found.rows, found.weights)
-    return values.take(_index(_best(ranks, weights, found.probe, keys.num_rows)))
+    return picked_or_null([values], _best(ranks, weights, found.probe, keys.num_rows))[0]
 
 
 def _counted(extreme: Extreme, rows: pa.RecordBatch, weights: Int64s) -> Int64s:
@@ -72,10 +73,6 @@ def _counted(extreme: Extreme, rows: pa.RecordBatch, weights: Int64s) -> Int64s:
     if extreme.condition is not None:
         weights = chosen(rows.column(extreme.condition), weights)
     return present([rows.column(extreme.column)], weights)
-
-
-def _index(places: Int64s) -> pa.Array:
-    return pa.array(places, mask=places < 0) if (places < 0).any() else pa.array(places)
 
 
 @compiled

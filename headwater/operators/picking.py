@@ -42,6 +42,15 @@ def picked(columns: Sequence[pa.Array], places: Int64s) -> list[pa.Array]:
     return found
 
 
+def picked_or_null(columns: Sequence[pa.Array], places: Int64s) -> list[pa.Array]:
+    """The values at the places, NULL where the place is −1."""
+    missing = places < 0
+    if not np.count_nonzero(missing):
+        return picked(columns, places)
+    index = pa.array(places, mask=missing)
+    return [column.take(index) for column in columns]
+
+
 def beside(columns: Sequence[pa.Array], count: int) -> pa.RecordBatch:
     """Columns of `count` rows as a batch; there may be no columns at all."""
     if not columns:
