@@ -9,6 +9,7 @@
 ``equality``       when two rows are the same row
 ``consolidation``  equal rows found and merged
 ``runs``           sorted, consolidated, immutable pieces of an arrangement
+``probing``        rows looked for in runs
 ``compaction``     large runs merged in the background
 ``arrangement``    the index the operators see
 """

@@ -22,15 +22,15 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.delta import Delta, no_rows
-from headwater.state import blocks, columns, compaction, consolidation, equality, hashing, loops, runs
+from headwater.state import blocks, columns, compaction, consolidation, loops, runs
 from headwater.state.blocks import format_of, packed
+from headwater.state.probing import Compared, Probe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from headwater.state.blocks import Block, Format
     from headwater.state.compaction import Merging
     from headwater.state.runs import Run
 
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 # So many runs of about one size are merged.
 _FAN = 4
-# A probe of more keys than this goes through the runs in the order of the hashes.
-_MANY = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,53 +104,37 @@ class Arrangement:
             pieces = (*pieces[:-due], merged) if len(merged) else pieces[:-due]
         return self._of(pieces, merging)
 
-    def lookup(self, probe: pa.RecordBatch, columns: Sequence[int]) -> Matches:
+    def lookup(self, probe: pa.RecordBatch, chosen: Sequence[int]) -> Matches:
         """All rows whose key equals the given columns of a row of the probe; not consolidated across runs."""
-        if len(columns) != len(self.key):
-            raise ValueError(f"A key of {len(self.key)} columns was looked up by {len(columns)}.")
+        if len(chosen) != len(self.key):
+            raise ValueError(f"A key of {len(self.key)} columns was looked up by {len(chosen)}.")
         if probe.num_rows == 0 or not self._runs:
             return self._no_matches()
         if not self.key:
             return self._every_row(probe.num_rows)
-        made, keys = packed(probe, columns)
-        hashes = hashing.hash_block(made, keys, made.every)
-        order = None
-        if len(hashes) > _MANY:
-            order = runs.roughly_sorted(hashes)
-            hashes, keys = hashes.take(order), keys.take(order)
-        spec, asking = self._format.spec(self.key), made.spec(made.every)
-        found = []
-        for run in self._runs:
-            asked, at = loops.locate(run.hashes, run.block.words, spec, hashes, keys.words, asking)
-            if len(at) and keys.others:
-                same = self._same_others(run, at, made, keys, asked, compared=self.key)
-                asked, at = asked[same], at[same]
-            if len(at):
-                found.append((run, asked, at))
+        made, keys = packed(probe, chosen)
+        stored = self._format
+        compared = Compared(stored.spec(self.key), made.spec(made.every), stored.others(self.key), made.others(made.every))
+        sought = Probe(made, keys, made.every, compared)
+        found = [(run, asked, at) for run, (asked, at) in ((run, sought.among(run)) for run in self._runs) if len(at)]
         if not found:
             return self._no_matches()
         asked = _joined([asked for _, asked, _ in found])
         rows = self._format.unpack(blocks.concat([run.block.take(at) for run, _, at in found]))
         weights = _joined([run.weights.take(at, axis=0) for run, _, at in found])
-        return Matches(asked if order is None else order[asked], self._named(rows), weights, settled=len(found) == 1)
+        return Matches(asked, self._named(rows), weights, settled=len(found) == 1)
 
     def weights_of(self, rows: pa.RecordBatch) -> Indices:
         """How often each of the rows is there; −0.0 is another row than 0.0."""
         found = np.zeros(rows.num_rows, np.int64)
         if not rows.num_rows or not self._runs:
             return found
-        made, block = self._format, self._format.pack(rows)
-        hashes = hashing.hash_block(made, block, self.key or made.every)
-        order = None
-        if len(hashes) > _MANY:
-            order = runs.roughly_sorted(hashes)
-            hashes, block = hashes.take(order), block.take(order)
+        made, others = self._format, self._format.others(self._format.every)
+        compared = Compared(made.exact, made.exact, others, others, signed_zeros=True)
+        sought = Probe(made, made.pack(rows), self.key or made.every, compared)
         for run in self._runs:
-            asked, at = loops.locate(run.hashes, run.block.words, made.exact, hashes, block.words, made.exact)
-            if len(at) and block.others:
-                same = self._same_others(run, at, made, block, asked, compared=made.every, signed_zeros=True)
-                asked, at = asked[same], at[same]
-            loops.add_at(found, asked if order is None else order[asked], run.weights[at])
+            asked, at = sought.among(run)
+            loops.add_at(found, asked, run.weights[at])
         return found
 
     def contents(self) -> Delta:
@@ -203,24 +185,6 @@ class Arrangement:
         given, due = delta.schema.types, self.schema.types
         if len(given) != len(due) or not all(map(columns.alike, given, due)):
             raise TypeError(f"Rows of the types {given} came where {due} were due.")
-
-    def _same_others(  # noqa: PLR0913  (all of one comparison)
-        self,
-        run: Run,
-        at: Indices,
-        made: Format,
-        keys: Block,
-        asked: Indices,
-        *,
-        compared: tuple[int, ...],
-        signed_zeros: bool = False,
-    ) -> NDArray[np.bool_]:
-        """Of the pairs found, those whose strings and nested values are the same, too."""
-        mine, theirs = self._format.others(compared), made.others(made.every)
-        stored = columns.batch([columns.take(run.block.others[i], pa.array(at)) for i in mine])
-        wanted = columns.batch([columns.take(keys.others[i], pa.array(asked)) for i in theirs])
-        every = range(len(mine))
-        return equality.equal_rows(stored, every, wanted, every, signed_zeros=signed_zeros)
 
     def _every_row(self, count: int) -> Matches:
         everything = self.contents()
