@@ -3,7 +3,8 @@
 #   make demo        the tour: a small shop on local Spark, live views kept exact under a minute of changes
 #   make test        lint, format, types and the quick tests
 #   make test-slow   the long tests
-#   make bench       the benchmarks: tables of ratios, and benchmarks/results/*.json
+#   make bench       the benchmarks: tables of ratios and targets, benchmarks/results/*.json and plots; about an hour
+#   make bench-peers the same changes through other engines, which it installs into .venv-peers
 #   make lint        lint, format and types only;  make format mends what can be mended
 #   make lock        the newest versions that fit pyproject.toml into requirements.lock
 #   make clean       removes the environment and all caches
@@ -15,7 +16,7 @@ BIN := .venv/bin
 READY := .venv/ready
 
 .DEFAULT_GOAL := demo
-.PHONY: setup java demo test test-slow bench lint format lock clean
+.PHONY: setup java demo test test-slow bench bench-peers lint format lock clean
 
 setup: java $(READY)
 
@@ -38,6 +39,9 @@ test-slow: setup
 bench: setup
 	@$(BIN)/python -m benchmarks
 
+bench-peers: setup
+	@$(BIN)/python -m benchmarks.peers
+
 lint: setup
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
@@ -51,5 +55,5 @@ lock: $(READY)
 	@$(BIN)/python scripts/lock.py
 
 clean:
-	rm -rf .venv .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse metastore_db derby.log
+	rm -rf .venv .venv-peers .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import headwater as hw
 
 GROUPS = 5_000
-COUNTS = (1, 10, 100)
 QUERIES = {
     "common sub-plan": (
         "SELECT a, sb FROM (SELECT a, sum(b) AS sb, max(x) AS x FROM r JOIN s ON a = ttid GROUP BY a) WHERE sb % 100 = {n}"
@@ -43,16 +42,18 @@ def measure(name: str, scale: Scale) -> list[Figure]:
     times: dict[int, float] = {}
     with connected() as session:
         table = prepared(session, scale.rows // 10)
-        for count in COUNTS:
+        for count in scale.views:
             note(f"creating views up to {count}")
             for n in range(len(session.views()), count):
                 session.create_view(f"v{n}", QUERIES[name].format(n=n))
             note(f"commits to {count} views")
             commits(session, "r", table, size, 2)
             times[count] = median(commits(session, "r", table, size, scale.repeats(size)))
-    first, last = COUNTS[0], COUNTS[-1]
-    figures = [Figure(name, "commit", f"{n} views", times[n], "s", size, {"refresh_s": times[n], "views": n}) for n in COUNTS]
-    figures.append(Figure(name, "commit", "100 views to one", times[last] / times[first], "×", size))
+    first, last = scale.views[0], scale.views[-1]
+    figures = [
+        Figure(name, "commit", f"{n} views", times[n], "s", size, {"refresh_s": times[n], "views": n}) for n in scale.views
+    ]
+    figures.append(Figure(name, "commit", "all views to one", times[last] / times[first], "×", size))
     if name == "common sub-plan":
         further = (times[last] - times[first]) / (last - first)
         figures.append(Figure(name, "commit", "next view to first", further / times[first], "×", size))
@@ -63,7 +64,7 @@ def creation(scale: Scale) -> list[Figure]:
     """The longest commit while the 101st view is created in another thread."""
     with connected() as session:
         table = prepared(session, scale.rows)
-        for n in range(COUNTS[-1]):
+        for n in range(scale.views[-1]):
             note(f"creating view {n + 1}")
             session.create_view(f"v{n}", QUERIES["common sub-plan"].format(n=n))
         commits(session, "r", table, 10, 3)

@@ -30,6 +30,11 @@ class Scale:
         return min(2_000 if self.quick else 10_000, self.rows // 100)
 
     @property
+    def views(self) -> tuple[int, ...]:
+        """How many views there are over one table."""
+        return (1, 10, 100) if self.rows >= 100_000 else (1, 2, 3)
+
+    @property
     def tpch(self) -> float:
         """The scale factor of TPC-H; scale 1 is about as large as ten million rows."""
         return self.rows / 10_000_000
