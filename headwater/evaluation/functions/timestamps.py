@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Arguments = tuple[Typed, ...]
 
-_NO_OFFSET = {"UTC", "Etc/UTC", "GMT", "Z"}
+NO_OFFSET = {"UTC", "Etc/UTC", "GMT", "Z"}
 _CLOCK = {"hour": "hour", "minute": "minute", "second": "second", "day": "day", "dd": "day"}
 _CLOCK |= {"millisecond": "milliseconds", "microsecond": "microseconds"}
 _BELOW_MINUTE = {"second", "milliseconds", "microseconds"}
@@ -63,7 +63,7 @@ def local(argument: Typed, call: Call) -> str:
         return run("hw_time", argument.sql)
     require(argument.type == INSTANT, f"{call.function} of {argument.type}")
     zone = time_zone(call)
-    if zone in _NO_OFFSET:
+    if zone in NO_OFFSET:
         return f"make_timestamp({micros(argument)})"
     return f"timezone({text(zone)}, {run('hw_known', argument.sql)})"
 
@@ -71,14 +71,14 @@ def local(argument: Typed, call: Call) -> str:
 def instant(time: str, call: Call) -> str:
     """The instant at which the clocks of the call's time zone show a time; raises if that could be doubted."""
     zone = time_zone(call)
-    if zone in _NO_OFFSET:
+    if zone in NO_OFFSET:
         return f"make_timestamptz(epoch_us({time}))"
     return run("hw_certain", f"timezone({text(zone)}, {time})", text(zone))
 
 
 def time_zone(call: Call) -> str:
     zone = option(call, "timeZoneId")
-    if zone is None or not (zone in _NO_OFFSET or agree(zone)):
+    if zone is None or not (zone in NO_OFFSET or agree(zone)):
         raise Untranslatable(f"the clocks of time zone {zone}")
     return zone
 
@@ -117,7 +117,7 @@ def add_interval(call: Call, arguments: Arguments) -> Typed:
     if start.type == LOCAL:
         return Typed(run("hw_time", f"make_timestamp({micros(start)} + {interval.sql})"), LOCAL)
     require(start.type == INSTANT, f"TimestampAddInterval of {start.type}")
-    if time_zone(call) in _NO_OFFSET:
+    if time_zone(call) in NO_OFFSET:
         return Typed(run("hw_time", f"make_timestamptz({micros(start)} + {interval.sql})"), INSTANT)
     total = int(constant(call, 1))
     days = abs(total) // _DAY * (1 if total > 0 else -1)

@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from headwater.algebra.expressions import Call, Column, Expression, Literal
 from headwater.evaluation.functions.rule import Untranslatable
-from headwater.evaluation.kernels import arithmetic, casts, comparison, conditions, dates, decimals, strings
+from headwater.evaluation.kernels import arithmetic, casts, comparison, conditions, dates, decimals, strings, times
 from headwater.evaluation.kernels.constants import literal
 from headwater.evaluation.kernels.frames import Frame, Unusual, Validity, both, is_fixed, loader
 from headwater.evaluation.kernels.rule import KERNELS, NULL_TOLERANT, Kernel
 
 __all__ = ["Frame", "Kernel", "Unusual", "Validity", "both", "compile_kernel", "functions"]
 
-FAMILIES = (arithmetic, casts, comparison, conditions, dates, decimals, strings)
+FAMILIES = (arithmetic, casts, comparison, conditions, dates, decimals, strings, times)
 # A kernel calls those below it; Python's stack is only so deep.
 _DEEPEST = 100
 

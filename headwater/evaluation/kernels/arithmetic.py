@@ -114,7 +114,7 @@ def normalised(call: Call, arguments: Arguments) -> Kernel:
     (argument,) = arguments
     require(pa.types.is_floating(argument.type), f"{call.function} of {argument.type}")
     zero = np.zeros((), dtype_of(argument.type))
-    return mapped(argument.type, argument, lambda values, _: values + zero)
+    return mapped(argument.type, argument, _quiet(lambda values: values + zero))
 
 
 @computes("KnownFloatingPointNormalized", "KnownNotNull", "KnownNullable")

@@ -1,4 +1,4 @@
-"""Casts between numbers. What does not fit is refused: whether Spark raises, gives NULL or wraps around, it knows itself."""
+"""Casts of numbers. What does not fit is refused: whether Spark raises, gives NULL or wraps around, it knows itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from headwater.evaluation.functions.rule import Untranslatable, is_whole, require
-from headwater.evaluation.kernels import decimals
+from headwater.evaluation.functions.rule import INSTANT, LOCAL, Untranslatable, is_whole, require
+from headwater.evaluation.kernels import decimals, times
 from headwater.evaluation.kernels.frames import dtype_of, refuse
 from headwater.evaluation.kernels.integers import quotient, scaled
 from headwater.evaluation.kernels.rule import Kernel, computes, mapped
@@ -33,6 +33,8 @@ def convert(call: Call, arguments: tuple[Kernel, ...]) -> Kernel:  # noqa: PLR09
         raise Untranslatable("a cast to a type that Arrow does not know")
     if source == to:
         return argument
+    if any(kind in (pa.date32(), INSTANT, LOCAL) for kind in (source, to)):
+        return times.converted(call, argument, to)
     require(_is_number(source) and _is_number(to), f"a cast from {source} to {to}")
     if pa.types.is_decimal(source):
         return _from_decimal(argument, to)
@@ -45,8 +47,8 @@ def convert(call: Call, arguments: tuple[Kernel, ...]) -> Kernel:  # noqa: PLR09
         return mapped(to, argument, lambda values, valid: _cut(values, dtype, valid))
     if is_whole(to) and source != pa.bool_() and to.bit_width < source.bit_width:
         return mapped(to, argument, lambda values, valid: _narrowed(values, dtype, valid))
-    if to == pa.float32() and source == pa.float64():
-        return mapped(to, argument, _to_float)
+    if pa.types.is_floating(source):
+        return mapped(to, argument, lambda values, _: _refloated(values, dtype))
     return mapped(to, argument, lambda values, _: values.astype(dtype))
 
 
@@ -96,9 +98,11 @@ def _narrowed(values: NDArray[Any], dtype: np.dtype[Any], valid: Validity) -> ND
     return found
 
 
-def _to_float(values: NDArray[Any], _valid: Validity) -> NDArray[Any]:
+def _refloated(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """What is too large becomes infinite."""
     with np.errstate(all="ignore"):
-        return values.astype(np.float32)
+        found: NDArray[Any] = values.astype(dtype)
+    return found
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -16,6 +16,8 @@ from headwater.evaluation.functions.rule import Untranslatable, require
 from headwater.evaluation.kernels.constants import member
 from headwater.evaluation.kernels.frames import dtype_of, is_fixed, validity
 from headwater.evaluation.kernels.rule import Kernel, arrow, computes, elementwise, mapped, same_type, truth
+from headwater.evaluation.kernels.texts import Pieces
+from headwater.evaluation.kernels.texts import among as among_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 _BOOLEAN = pa.bool_()
 _BYTES = (pa.string(), pa.binary())
+# As many strings are compared one by one.
+_FEW = 16
 _COMPARED: dict[str, tuple[Compare, str]] = {
     "EqualTo": (np.equal, "equal"),
     "LessThan": (np.less, "less"),
@@ -71,6 +75,9 @@ def compare(call: Call, arguments: Arguments) -> Kernel:
     left, right = arguments
     compared, name = _COMPARED[call.function]
     if kind in _BYTES:
+        for value, other in ((left, right), (right, left)):
+            if call.function == "EqualTo" and other.constant is not None:
+                return Kernel(_BOOLEAN, _text_finder(value, [other.constant.as_py()]))
         return _of_bytes(left, right, arrow(name))
     require(is_fixed(kind), f"{call.function} of {kind}")
     if pa.types.is_floating(kind):
@@ -158,8 +165,11 @@ def _finder(kind: pa.DataType, value: Kernel, members: list[Any]) -> Callable[[F
 
 
 def _text_finder(value: Kernel, members: list[Any]) -> Callable[[Frame], Vector]:
-    is_in = arrow("is_in", pc.SetLookupOptions(pa.array(members, pa.string()), skip_nulls=True))
     below = value.evaluate
+    if len(members) <= _FEW:
+        pieces = Pieces.of(members)
+        return lambda frame: among_pieces(below(frame), pieces)
+    is_in = arrow("is_in", pc.SetLookupOptions(pa.array(members, pa.string()), skip_nulls=True))
 
     def find(frame: Frame) -> Vector:
         texts = below(frame)

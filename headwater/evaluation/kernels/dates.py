@@ -52,7 +52,7 @@ _PARTS: dict[str, Callable[[Days], Days]] = {
     "DayOfWeek": lambda days: (days + _THURSDAY + 1) % 7 + 1,
     "UnixDate": lambda days: days,
 }
-_STARTS: dict[str, Callable[[Days], Days]] = {
+STARTS: dict[str, Callable[[Days], Days]] = {
     "year": lambda days: _first(_years(days), "Y"),
     "quarter": lambda days: _first(_months(days) // 3 * 3, "M"),
     "month": lambda days: _first(_months(days), "M"),
@@ -71,7 +71,7 @@ def truncate(call: Call, arguments: Arguments) -> Kernel:
     unit = constant(call, 1).lower()
     _require_date(call, arguments[0])
     require(unit in UNITS, f"TruncDate to {unit}")
-    return _of_days(_DATE, arguments[0], _STARTS[UNITS[unit]])
+    return _of_days(_DATE, arguments[0], STARTS[UNITS[unit]])
 
 
 @computes("LastDay")

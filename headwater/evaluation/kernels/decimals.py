@@ -15,7 +15,8 @@ from headwater.evaluation.functions.arithmetic import result_type
 from headwater.evaluation.functions.rule import constant as constant_of
 from headwater.evaluation.functions.rule import require
 from headwater.evaluation.kernels.frames import refuse
-from headwater.evaluation.kernels.integers import LARGEST, LOWEST, added, multiplied, rounded, scaled, subtracted
+from headwater.evaluation.kernels.integers import LOWEST, added, multiplied, rounded, scaled, subtracted
+from headwater.evaluation.kernels.loops import LARGEST
 from headwater.evaluation.kernels.rule import Kernel, computes, elementwise, mapped
 
 if TYPE_CHECKING:

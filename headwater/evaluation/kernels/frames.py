@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.evaluation.functions.rule import DURATION, INSTANT, LOCAL, Untranslatable
+from headwater.evaluation.kernels.loops import narrowed, widened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -147,7 +148,7 @@ def storer(kind: pa.DataType) -> Storer:
     """What makes a column of the type of a vector; a vector of one value repeats it."""
     pack: Callable[[NDArray[Any]], NDArray[Any]] | None = None
     if pa.types.is_decimal128(kind):
-        pack = _widened
+        pack = widened
     elif kind == pa.bool_():
         pack = _packed
 
@@ -188,17 +189,11 @@ def _booleans(array: pa.Array) -> Vector:
 def _decimals(array: pa.Array) -> Vector:
     count, valid = len(array), validity(array)
     words = np.frombuffer(array.buffers()[1], np.int64, 2 * count, 16 * array.offset)
-    values = words[0::2].copy()
-    refuse(values >> _SIGN != words[1::2], valid)
+    values, fits = narrowed(words)
+    if not fits:
+        refuse(values >> _SIGN != words[1::2], valid)
     return values, valid
 
 
 def _packed(values: NDArray[np.bool_]) -> NDArray[np.uint8]:
     return np.packbits(values, bitorder="little")
-
-
-def _widened(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    words = np.empty(2 * len(values), np.int64)
-    words[0::2] = values
-    np.right_shift(values, _SIGN, out=words[1::2])
-    return words

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwater.evaluation.kernels.frames import refuse
+from headwater.evaluation.kernels.loops import LARGEST, difference, product, total
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,26 +15,31 @@ if TYPE_CHECKING:
     from headwater.evaluation.kernels.frames import Validity
 
 LOWEST = -(2**63)
-# A double nearer to 2⁶³ than this may stand for a product beyond it.
-LARGEST = 9.2e18
 
 
 def added(a: NDArray[Any], b: NDArray[Any], valid: Validity) -> NDArray[Any]:
-    found: NDArray[Any] = a + b
-    refuse((a ^ found) & (b ^ found) < 0, valid)
+    found, fits = total(_line(a), _line(b))
+    if not fits:
+        refuse((a ^ found) & (b ^ found) < 0, valid)
     return found
 
 
 def subtracted(a: NDArray[Any], b: NDArray[Any], valid: Validity) -> NDArray[Any]:
-    found: NDArray[Any] = a - b
-    refuse((a ^ b) & (a ^ found) < 0, valid)
+    found, fits = difference(_line(a), _line(b))
+    if not fits:
+        refuse((a ^ b) & (a ^ found) < 0, valid)
     return found
 
 
 def multiplied(a: NDArray[Any], b: NDArray[Any], valid: Validity) -> NDArray[Any]:
-    refuse(np.abs(np.multiply(a, b, dtype=np.float64)) > LARGEST, valid)
-    found: NDArray[Any] = a * b
+    found, fits = product(_line(a), _line(b))
+    if not fits:
+        refuse(np.abs(np.multiply(a, b, dtype=np.float64)) > LARGEST, valid)
     return found
+
+
+def _line(values: NDArray[Any]) -> NDArray[Any]:
+    return values if values.ndim else values.reshape(1)
 
 
 def quotient(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
