@@ -54,6 +54,8 @@ def connected() -> Iterator[hw.Session]:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "6g")
         .config("spark.driver.bindAddress", "127.0.0.1")
+        # Large results are fetched from this address.
+        .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()

@@ -1,4 +1,4 @@
-"""The benchmarks run: a workload of each family on few rows, and all of them among the slow tests; results are judged and kept."""
+"""The benchmarks run: a workload of each family on few rows, all of them among the slow tests; results are judged and kept."""
 
 from __future__ import annotations
 

@@ -90,7 +90,8 @@ class Pipe:
                 self.answer[int(group)] = value
                 if int(group) == MARKER:
                     return
-            elif operation == "DELETE":
+            else:
+                # An update that HAVING does not let through leaves only what was there before.
                 self.answer.pop(int(group), None)
 
 
