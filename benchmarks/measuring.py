@@ -114,7 +114,7 @@ class Recompute:
     def seconds(self, query: str, repeats: int) -> float:
         """The median time until the answer is in hand, after Spark has warmed up."""
         note("recomputing by Spark")
-        for _ in range(WARM_UPS):
+        for _ in range(min(WARM_UPS, repeats)):
             self.answer(query)
         return median(seconds(lambda: self.answer(query)) for _ in range(repeats))
 

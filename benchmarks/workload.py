@@ -36,8 +36,8 @@ class Scale:
 
     @property
     def tpch(self) -> float:
-        """The scale factor of TPC-H; scale 1 is about as large as ten million rows."""
-        return self.rows / 10_000_000
+        """The scale factor of TPC-H: 1 for ten million rows; below 0.01 its keys are not unique."""
+        return max(0.01, self.rows / 10_000_000)
 
     def repeats(self, size: int) -> int:
         """How many commits of so many rows are measured."""
@@ -47,7 +47,7 @@ class Scale:
     @property
     def recomputes(self) -> int:
         """How often Spark recomputes, beyond the first runs that warm it up."""
-        return 3 if self.quick else 7
+        return 1 if self.rows < 100_000 else 3 if self.quick else 7
 
 
 @dataclass(frozen=True)
