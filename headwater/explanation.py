@@ -89,6 +89,7 @@ def statistics(snapshot: Snapshot, view: ViewEntry, work: Mapping[Step, Work]) -
         "epoch": snapshot.epoch,
         "class": maintenance(view),
         "refresh": view.refresh,
+        "refreshed_by": _refreshed_by(view, work),
         "rows": snapshot.kept(view).total,
         "operators": len(operators),
         "state_rows": sum(o.state_rows for o in operators),
@@ -99,20 +100,26 @@ def statistics(snapshot: Snapshot, view: ViewEntry, work: Mapping[Step, Work]) -
     }
 
 
+def _refreshed_by(view: ViewEntry, work: Mapping[Step, Work]) -> str:
+    """How the view came to its present rows: by a delta, or built from all rows of what it reads."""
+    done = work.get(view.contents)
+    return "rebuild" if done is None or done.rebuilt else "delta"
+
+
 def explained(snapshot: Snapshot, view: ViewEntry, work: Mapping[Step, Work], form: str) -> str:
     """The view's operators in the form asked for."""
     operators = describe(snapshot, view, work)
     match form.lower():
         case "text":
-            return _text(snapshot, view, operators)
+            return _text(snapshot, view, operators, _refreshed_by(view, work))
         case "json":
-            return json.dumps(_json(snapshot, view, operators), indent=2, ensure_ascii=False)
+            return json.dumps(_json(snapshot, view, operators, _refreshed_by(view, work)), indent=2, ensure_ascii=False)
         case "mermaid":
             return _mermaid(operators)
     raise NotSupported(f"a view can be explained as text, json or mermaid, not as {form!r}")
 
 
-def _json(snapshot: Snapshot, view: ViewEntry, operators: list[Described]) -> dict[str, Any]:
+def _json(snapshot: Snapshot, view: ViewEntry, operators: list[Described], refreshed_by: str) -> dict[str, Any]:
     described = [{**asdict(o), "class": o.maintenance} for o in operators]
     for operator in described:
         del operator["maintenance"]
@@ -121,12 +128,14 @@ def _json(snapshot: Snapshot, view: ViewEntry, operators: list[Described]) -> di
         "epoch": snapshot.epoch,
         "class": maintenance(view),
         "refresh": view.refresh,
+        "refreshed_by": refreshed_by,
         "operators": described,
     }
 
 
-def _text(snapshot: Snapshot, view: ViewEntry, operators: list[Described]) -> str:
+def _text(snapshot: Snapshot, view: ViewEntry, operators: list[Described], refreshed_by: str) -> str:
     lines = [f"live view {view.name}  ·  {maintenance(view)}  ·  refresh {view.refresh}  ·  epoch {snapshot.epoch}"]
+    lines.append(f"refreshed by: {refreshed_by}")
 
     def write(number: int, indent: str, last: str, below: str) -> None:
         o = operators[number]

@@ -119,13 +119,22 @@ class Catalog:
         return [step for step in self.steps if step in reached]
 
     @cached_property
-    def _above(self) -> dict[Step, list[Step]]:
-        below: dict[Step, set[Step]] = {}
-        above: dict[Step, list[Step]] = {table.source: [] for table in self.tables.values()}
+    def below(self) -> dict[Step, frozenset[Step]]:
+        """The sources that each step depends on."""
+        sources = {table.source for table in self.tables.values()}
+        found: dict[Step, frozenset[Step]] = {}
         for step in self.steps:
-            below[step] = {step} if step in above else set().union(*(below[child] for child in step.inputs))
-            for source in below[step] - {step}:
-                above[source].append(step)
+            inputs = (found[child] for child in step.inputs)
+            found[step] = frozenset([step]) if step in sources else frozenset().union(*inputs)
+        return found
+
+    @cached_property
+    def _above(self) -> dict[Step, list[Step]]:
+        above: dict[Step, list[Step]] = {table.source: [] for table in self.tables.values()}
+        for step, sources in self.below.items():
+            for source in sources:
+                if source is not step:
+                    above[source].append(step)
         return above
 
 

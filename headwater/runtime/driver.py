@@ -29,11 +29,12 @@ _NONE: States = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a step did last: rows in, rows out, seconds."""
+    """What a step did last: rows in, rows out, seconds; with a delta, or built from all rows of its inputs."""
 
     rows_in: int
     rows_out: int
     seconds: float
+    rebuilt: bool = False
 
 
 @dataclass
@@ -134,7 +135,8 @@ class Backfill:
             state, change = step.operator.step(state, inputs)
             output = consolidate(Delta.concat([first, change])) if len(first) else change
         self._contents[step] = output
-        self.work[step] = Work(sum(len(i.delta) for i in inputs), len(output), perf_counter() - started)
+        rows_in = sum(len(i.delta) for i in inputs)
+        self.work[step] = Work(rows_in, len(output), perf_counter() - started, rebuilt=True)
         return state
 
     def _whole(self, child: Step) -> Input:

@@ -17,6 +17,7 @@ from headwater.runtime.building import Building
 from headwater.runtime.catalog import Snapshot
 from headwater.runtime.driver import run_epoch
 from headwater.runtime.history import History
+from headwater.runtime.rebuilding import Costs, rebuild
 from headwater.runtime.recording import Recording
 from headwater.runtime.subscriptions import Subscriptions
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from headwater.delta import Delta
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog
-    from headwater.runtime.driver import Work
+    from headwater.runtime.driver import Outcome, Work
 
 # So much is made up for under the lock; what is more, beside the commits, unless they are faster for so many rounds.
 _FEW_ROWS = 1_000
@@ -45,19 +46,30 @@ class Epochs:
         self.history = History()
         self.subscriptions = Subscriptions()
         self._recordings: tuple[Recording, ...] = ()
+        self._costs = Costs()
 
     def commit(self, changes: Mapping[str, Delta], advanced: Mapping[Step, State]) -> int:
         """Applies the changes of tables, given by name in lower case, as one epoch; some new states may be known already."""
         with self.writing:
             now = self.now
             sources = {now.tables[name].source: delta for name, delta in changes.items()}
-            outcome = run_epoch(now.catalog.above(sources), now.states, sources, advanced)
+            outcome = self._outcome(now, sources, advanced)
             for recording in self._recordings:
                 recording.add(outcome.outputs)
             shown = now.catalog.shown
             changed = {name: delta for step, delta in outcome.outputs.items() if step in shown for name in shown[step]}
             self._proceed(Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states}), changed, outcome.work)
             return self.now.epoch
+
+    def _outcome(self, now: Snapshot, sources: Mapping[Step, Delta], advanced: Mapping[Step, State]) -> Outcome:
+        """The next states: by the deltas, or by a rebuild where that is cheaper and nobody follows the steps' deltas."""
+        if not self._recordings and self._costs.favour_rebuild(now, sources):
+            outcome = rebuild(now, sources, advanced)
+            self._costs.built({step: done for step, done in outcome.work.items() if done.rebuilt}, now, sources)
+        else:
+            outcome = run_epoch(now.catalog.above(sources), now.states, sources, advanced)
+            self._costs.changed(outcome.work, sources)
+        return outcome
 
     def define(self, catalog: Catalog, rebuilt: Collection[str] = ()) -> None:
         """Replaces the catalog as one epoch; the history tells what that changed in the views that are `rebuilt`.
@@ -78,6 +90,8 @@ class Epochs:
                 with self.writing:
                     building.follow(recording.take(self.now))
                     self._swap(building)
+                    now = self.now
+            self._costs.built(building.work, now)
 
     def tell(self) -> None:
         """Calls the subscribers of what changed; to be called without a lock."""
@@ -91,6 +105,7 @@ class Epochs:
         self.history.forget([*gone, *building.restarted])
         self.subscriptions.forget(gone)
         self.work = {step: done for step, done in self.work.items() if step in live}
+        self._costs.forget(catalog)
         self._proceed(Snapshot(self.now.epoch + 1, catalog, live), building.changed, building.work)
 
     def _proceed(self, then: Snapshot, changed: Mapping[str, Delta], work: Mapping[Step, Work]) -> None:

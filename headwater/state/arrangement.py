@@ -15,7 +15,7 @@ For the same reason ``len`` counts stored rows, and is no test for emptiness: ``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -146,6 +146,15 @@ class Arrangement:
         if not self._runs:
             return Delta(*self._nothing())
         return Delta(self._named(self._format.unpack(self._runs[0].block)), self._runs[0].weights)
+
+    def difference(self, other: Arrangement) -> Delta:
+        """The rows of this one less those of another with the same columns and key, consolidated."""
+        gone = [replace(run, weights=-run.weights) for run in other._runs]
+        pieces = [*self._runs, *gone]
+        if not pieces:
+            return Delta(*self._nothing())
+        merged = runs.merge(self._format, pieces)
+        return Delta(self._named(self._format.unpack(merged.block)), merged.weights)
 
     def __len__(self) -> int:
         """Stored rows: an upper bound of the rows of `contents`, for these may still be merged."""

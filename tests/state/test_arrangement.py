@@ -83,6 +83,8 @@ def test_behaves_as_a_dictionary(bits: int, width: int | None, data: st.DataObje
         for old, known in data.draw(st.permutations(history)):
             assert as_model(old.contents()) == known
             check_lookup(old, known, data.draw(batches(types)))
+            change = as_model(arrangement.difference(old))
+            assert added(known, arrangement.difference(old)) == model if change else known == model
 
 
 def check_lookup(arrangement: Arrangement, model: Model, probe: pa.RecordBatch) -> None:

@@ -1,0 +1,207 @@
+"""Several threads on one session: views are created and queries answered while others commit, and everything stays exact."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+from oracle import Oracle, check_changes
+
+import headwater as hw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+QUERIES = {
+    "grouped": "SELECT k, count(*) AS n, sum(x) AS s, min(x) AS m FROM r GROUP BY k",
+    "joined": "SELECT r.k, r.x, s.y FROM r JOIN s ON r.k = s.k WHERE r.x + s.y > 2",
+    "outer": "SELECT s.k, count(r.x) AS n FROM s LEFT JOIN r ON r.k = s.k GROUP BY s.k",
+    "windowed": "SELECT k, x, rank() OVER (PARTITION BY k ORDER BY x) AS place FROM r",
+    "largest": "SELECT k, x FROM r ORDER BY x DESC, k LIMIT 3",
+    "above": "SELECT n, count(*) AS c FROM grouped GROUP BY n",
+    "again": "SELECT y, sum(k) AS total FROM s GROUP BY y",
+}
+
+
+@pytest.fixture
+def s(spark: SparkSession) -> Iterator[hw.Session]:
+    with hw.connect(spark=spark) as opened:
+        opened.create_table("r", "id BIGINT, k INT, x INT", key="id")
+        opened.create_table("s", "k INT, y INT")
+        yield opened
+
+
+class Writer:
+    """A thread that commits random changes of both tables, one after another, while the block lasts."""
+
+    def __init__(self, session: hw.Session, seed: int) -> None:
+        self.session = session
+        self.random = random.Random(seed)
+        self.seconds: list[float] = []
+        self.wrong: list[BaseException] = []
+        self._rows: list[tuple[int, int, int]] = []
+        self._pairs: list[tuple[int, int]] = []
+        self._next = 0
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def commit(self) -> None:
+        draw, rows, pairs = self.random, self._rows, self._pairs
+        gone = [rows.pop(draw.randrange(len(rows))) for _ in range(draw.randint(0, 3)) if rows]
+        lost = [pairs.pop(draw.randrange(len(pairs))) for _ in range(draw.randint(0, 2)) if pairs]
+        come = [(self._next + i, draw.randint(0, 4), draw.randint(0, 5)) for i in range(draw.randint(0, 4))]
+        more = [(draw.randint(0, 4), draw.randint(0, 5)) for _ in range(draw.randint(0, 2))]
+        started = time.perf_counter()
+        with self.session.transaction() as tx:
+            tx.delete("r", gone)
+            tx.delete("s", lost)
+            tx.insert("r", come)
+            tx.insert("s", more)
+        self.seconds.append(time.perf_counter() - started)
+        self._next += len(come)
+        rows += come
+        pairs += more
+
+    def _run(self) -> None:
+        try:
+            while not self._end.is_set():
+                self.commit()
+                time.sleep(0.002)
+        except BaseException as error:  # noqa: BLE001  (what a thread raises would be lost)
+            self.wrong.append(error)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join()
+        assert not self.wrong
+
+
+def in_thread(work: Callable[[], Any]) -> Any:
+    """What the work gives, done in a thread of its own; it must end soon."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert found, "the work fails, or waits for this thread"
+    return found[0]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_views_are_exact_whatever_is_committed_while_they_are_created(s: hw.Session, seed: int) -> None:
+    writer = Writer(s, seed)
+    for _ in range(20):
+        writer.commit()
+    with writer:
+        for name, query in QUERIES.items():
+            epoch = s.epoch
+            s.create_view(name, query, refresh="full" if name == "again" else "auto")
+            assert s.epoch > epoch + 1, "others have committed meanwhile"
+            assert len(s.sql(query).rows()) >= 0
+        s.create_view("grouped", QUERIES["grouped"] + " HAVING count(*) <> 2", replace=True)
+    queries = {**QUERIES, "grouped": QUERIES["grouped"] + " HAVING count(*) <> 2"}
+    oracle = Oracle(s, {"grouped": queries["grouped"]})
+    for _ in range(3):
+        for name, query in queries.items():
+            oracle.check(s.view(name), query)
+            check_changes(s.view(name).arrow().slice(0, 0), s.view(name), since=0)
+        writer.commit()
+
+
+def test_commits_do_not_wait_for_a_view_that_takes_long(s: hw.Session, spark: SparkSession) -> None:
+    def slow(x: int) -> int:
+        time.sleep(0.3)
+        return x
+
+    spark.udf.register("slow", slow, "int")
+    writer = Writer(s, 7)
+    for _ in range(10):
+        writer.commit()
+    s.insert("r", [(1_000_000 + i, i % 3, i) for i in range(12)])
+    query = "SELECT k, max(slow(x)) AS m FROM r WHERE id >= 1000000 GROUP BY k"
+    writer.seconds.clear()
+    started = time.perf_counter()
+    with writer:
+        view = s.create_view("v", query)
+    whole = time.perf_counter() - started
+    assert whole > 1
+    assert len(writer.seconds) > 10
+    assert sorted(writer.seconds)[len(writer.seconds) // 2] < whole / 10
+    assert sorted(view.rows()) == [(0, 9), (1, 10), (2, 11)]
+
+
+def test_queries_and_readers_do_not_wait_for_a_transaction(s: hw.Session) -> None:
+    s.insert("r", [(1, 1, 1)])
+    view = s.create_view("v", "SELECT count(*) AS n FROM r")
+    with s.transaction() as tx:
+        tx.insert("r", [(2, 1, 1)])
+        assert tx.answer("SELECT count(*) AS n FROM r").rows() == [(2,)]
+        assert in_thread(lambda: s.sql("SELECT count(*) AS n FROM r").rows()) == [(1,)]
+        assert in_thread(view.rows) == [(1,)]
+        assert in_thread(lambda: list(view.changes()))
+        assert in_thread(view.explain)
+        with pytest.raises(hw.InvalidTransaction):
+            s.create_view("w", "SELECT k FROM r")
+        with pytest.raises(hw.InvalidTransaction):
+            s.insert("s", [(1, 1)])
+    assert view.rows() == [(2,)]
+
+
+def test_definitions_wait_for_each_other(s: hw.Session) -> None:
+    """Of several that want one name, one gets it; all others are there in the end."""
+    s.insert("s", [(1, 1), (2, 1)])
+    taken: list[str] = []
+
+    def define(number: int) -> None:
+        s.create_view(f"v{number}", f"SELECT y, count(*) + {number} AS n FROM s GROUP BY y")
+        try:
+            s.create_view("same", f"SELECT y, {number} AS n FROM s")
+        except hw.NameTaken as error:
+            taken.append(str(error))
+        if number == 2:
+            s.view(f"v{number}").drop()
+
+    threads = [threading.Thread(target=define, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(taken) == 2
+    assert sorted(s.views()) == ["same", "v0", "v1"]
+    s.delete("s", [(2, 1)])
+    assert s.view("v1").rows() == [(1, 2)]
+
+
+def test_a_subscriber_may_create_views_while_others_do(s: hw.Session) -> None:
+    view = s.create_view("v", "SELECT k FROM r")
+    view.subscribe(lambda epoch, _: s.create_view(f"at{epoch}", "SELECT k, x FROM r"))
+    other = threading.Thread(target=lambda: s.create_view("other", "SELECT y FROM s"))
+    other.start()
+    epoch = s.insert("r", [(1, 5, 5)])
+    other.join()
+    made = [name for name in s.views() if name.startswith("at")]
+    assert len(made) == 1
+    assert int(made[0][2:]) <= epoch
+    assert s.view(made[0]).rows() == [(5, 5)]
+
+
+def test_changes_of_long_ago_are_not_kept(s: hw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    from headwater.runtime import history
+
+    monkeypatch.setattr(history, "EPOCHS", 3)
+    view = s.create_view("v", "SELECT count(*) AS n FROM s")
+    for i in range(5):
+        s.insert("s", [(i, i)])
+    with pytest.raises(hw.HistoryGone, match="read the view whole") as gone:
+        view.changes()
+    assert gone.value.code == "HISTORY_GONE"
+    since = s.epoch - 3
+    assert [epoch for epoch, _ in view.changes(since)] == [since + 1, since + 2, since + 3]
