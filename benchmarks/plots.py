@@ -71,7 +71,7 @@ def _refresh_panel(ax: Axes, figures: list[Figure]) -> None:
     recomputes = [figure.details["recompute_s"] for figure in figures]
     ax.axhspan(min(recomputes), max(recomputes), color=ORANGE, alpha=0.25, label="Spark recompute")
     ax.set_xlabel("rows changed by the commit")
-    ax.legend(fontsize=7, loc="lower right")
+    ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
 
 
 def break_even(results: Results) -> Picture | None:
@@ -108,7 +108,10 @@ def tpch_ratios(results: Results) -> Picture | None:
     ax.grid(visible=False, axis="x")
     ax.set_ylabel("Spark recompute / refresh")
     ax.set_title("TPC-H: refresh with 1000 orders and their items")
-    ax.legend()
+    ax.tick_params(axis="x", labelsize=8)
+    ax.margins(x=0.01)
+    ax.set_ylim(bottom=1)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
     return picture
 
 

@@ -82,7 +82,7 @@ QUERIES = (
         Query(f"{name} groups", "aggregate", f"SELECT a, avg(b) AS ab FROM r GROUP BY a HAVING avg(c) < {limit}", groups)
         for name, groups, limit in (("50", 50, 3), ("1K", 1_000, 320), ("5K", 5_000, 1_600), ("500K", 500_000, 1_600))
     ),
-    *(Query(f"{n} aggregates", "aggregate", having(n), sweep=n == 2) for n in (1, 2, 3, 10)),
+    *(Query(f"{n} aggregate{'s' * (n > 1)}", "aggregate", having(n), sweep=n == 2) for n in (1, 2, 3, 10)),
     Query("join 1-20", "join", JOIN, multiplicity(20), meeting(1)),
     Query("join 1-2K", "join", JOIN, multiplicity(2_000), meeting(1), sweep=True),
     Query("join 1-200K", "join", JOIN, multiplicity(200_000), meeting(1)),
