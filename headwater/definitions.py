@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headwater.algebra.plan import Scan, walk
 from headwater.compiler.dataflow import Step, in_order
+from headwater.compiler.estimates import Facts
 from headwater.compiler.presentation import Presentation, presented
 from headwater.errors import DependentViews, NotIncremental
 from headwater.evaluation.stages import Columns, typed
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from headwater.frontend.catalyst import Query
     from headwater.frontend.recompute import Recompute
     from headwater.operators.operator import Key
-    from headwater.runtime.catalog import Entry
+    from headwater.runtime.catalog import Entry, Snapshot
     from headwater.runtime.driver import Backfill
 
 
@@ -55,13 +56,14 @@ class Definitions:
         entry = TableEntry(name, schema, arrow, key, source, contents)
         return Definition(Catalog({**now.entries, name.lower(): entry}, compiler))
 
-    def view(self, now: Catalog, name: str, query: Query, refresh: str) -> Definition:
+    def view(self, snapshot: Snapshot, name: str, query: Query, refresh: str) -> Definition:
         """A new view, or another definition of an existing one, with the views on top of it rebuilt."""
+        now = snapshot.catalog
         replaced = now.views.get(name.lower())
         if replaced is not None:
             self._require_same_columns(now, replaced, query)
         rebuilt = [name.lower(), *(_above(now, name) if replaced is not None else [])]
-        compiler = self._compiler(now)
+        compiler = self._compiler(now, snapshot)
         for key in rebuilt:
             _forget_reading(compiler, key)
         entries = dict(now.entries)
@@ -81,15 +83,15 @@ class Definitions:
         _forget_reading(compiler, name.lower())
         return _defined(entries, compiler)
 
-    def answer(self, now: Catalog, query: Query, content: Backfill) -> tuple[Delta, Presentation]:
+    def answer(self, snapshot: Snapshot, query: Query, content: Backfill) -> tuple[Delta, Presentation]:
         """The rows of a query that is not kept."""
         presentation = self._presentation(query)
-        step = self._root(self._compiler(now), now.entries, query, presentation, "auto")
+        step = self._root(self._compiler(snapshot.catalog, snapshot), snapshot.entries, query, presentation, "auto")
         return consolidate(content.content(step)), presentation
 
-    def _compiler(self, now: Catalog) -> Compiler:
+    def _compiler(self, now: Catalog, snapshot: Snapshot | None = None) -> Compiler:
         """One that knows the steps there are, and whose own ones concern nobody else."""
-        return (self._empty if now.compiler is None else now.compiler).fork()
+        return (self._empty if now.compiler is None else now.compiler).fork({} if snapshot is None else _facts(snapshot))
 
     def _entry(self, compiler: Compiler, entries: Mapping[str, Entry], name: str, query: Query, refresh: str) -> ViewEntry:
         presentation = self._presentation(query)
@@ -157,6 +159,14 @@ def _defined(entries: Mapping[str, Entry], compiler: Compiler, rebuilt: tuple[st
     catalog = Catalog(entries, compiler)
     compiler.forget(catalog.steps)
     return Definition(catalog, rebuilt)
+
+
+def _facts(now: Snapshot) -> dict[str, Facts]:
+    """How large tables and views are: what the order of joins depends on."""
+    return {
+        name: Facts(now.kept(entry), entry.key if isinstance(entry, TableEntry) else None)
+        for name, entry in now.entries.items()
+    }
 
 
 def _forget_reading(compiler: Compiler, name: str) -> None:

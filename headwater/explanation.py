@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.compiler.dataflow import in_order
 from headwater.errors import NotSupported
 from headwater.operators.linear import Linear
+from headwater.operators.multijoin import Choice, MultiJoin
 from headwater.operators.regroup import Regroup
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ class Described:
     maintenance: str
     engine: str
     reason: str | None
+    choice: str | None
+    ways: list[str]
+    expected_rows: int | None
     state_rows: int
     state_bytes: int
     last_rows_in: int
@@ -63,6 +67,7 @@ def _described(step: Step, ids: Mapping[Step, int], snapshot: Snapshot, work: Ma
         engine = operator.stage.engine
     elif isinstance(operator, Regroup):
         engine = operator.engine
+    choice = (operator.choice if isinstance(operator, MultiJoin) else None) or Choice(None, (), None)
     return Described(
         id=ids[step],
         inputs=[ids[child] for child in step.inputs],
@@ -73,6 +78,9 @@ def _described(step: Step, ids: Mapping[Step, int], snapshot: Snapshot, work: Ma
         maintenance=operator.maintenance,
         engine=engine,
         reason=operator.reason(),
+        choice=choice.text,
+        ways=list(choice.ways),
+        expected_rows=choice.rows,
         state_rows=sum(len(arrangement) for arrangement in state),
         state_bytes=sum(arrangement.nbytes for arrangement in state),
         last_rows_in=done.rows_in if done else 0,
@@ -147,6 +155,11 @@ def _text(snapshot: Snapshot, view: ViewEntry, operators: list[Described], refre
         lines.append(f"{inner}last: {o.last_rows_in} rows in, {o.last_rows_out} out, {o.last_seconds * 1000:.2f} ms")
         if o.reason:
             lines.append(f"{inner}why: {o.reason}")
+        if o.choice:
+            lines.append(f"{inner}chosen: {o.choice}")
+        lines.extend(f"{inner}   {way}" for way in o.ways)
+        if o.expected_rows is not None:
+            lines.append(f"{inner}expected: {o.expected_rows:,} rows")
         for i, child in enumerate(o.inputs):
             more = i + 1 < len(o.inputs)
             write(child, indent + below, "├─ " if more else "└─ ", "│  " if more else "   ")

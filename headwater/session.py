@@ -126,7 +126,7 @@ class Session:
                 self._require_free(name)
             analysed = self._engine.analyse(query, now)
             self._require_no_cycle(name, analysed.sources)
-            self._define(self._engine.definitions.view(now, name, analysed, refresh))
+            self._define(self._engine.definitions.view(self.snapshot, name, analysed, refresh))
         return View(self, name.lower())
 
     def view(self, name: str) -> View:
@@ -205,7 +205,7 @@ class Session:
             query = self._engine.analyse(text, now.catalog)
         except NonDeterministic:
             return self._engine.once(self, text, now.catalog, content)
-        rows, presentation = self._engine.definitions.answer(now.catalog, query, content)
+        rows, presentation = self._engine.definitions.answer(now, query, content)
         names = self._engine.arrow_schema(query.schema)
         return Answer(self, query.schema, table_of(rows, names, presentation.order))
 

@@ -9,10 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+import pyarrow as pa
 
-    import pyarrow as pa
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+_NEVER_FAIL = {"And", "Or", "Not", "EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual", "GreaterThan"}
+_NEVER_FAIL |= {"GreaterThanOrEqual", "IsNull", "IsNotNull", "In", "InSet", "StartsWith", "EndsWith", "Contains", "Coalesce"}
+_NEVER_FAIL |= {"If", "CaseWhen"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +80,21 @@ def rewrite(expression: Expression, change: Callable[[Expression], Expression | 
 def columns_of(expression: Expression) -> set[int]:
     """Which input columns the expression reads."""
     return {part.index for part in walk(expression) if isinstance(part, Column)}
+
+
+def moved(expression: Expression, places: Mapping[int, int]) -> Expression:
+    """The same expression over rows in which each column has the place given for it."""
+    return rewrite(expression, lambda part: Column(places[part.index], part.type) if isinstance(part, Column) else None)
+
+
+def never_fails(expression: Expression) -> bool:
+    """Whether the expression has a value for every row whatsoever, so that it may be evaluated also on rows of no answer."""
+    return all(not isinstance(part, Call) or part.function in _NEVER_FAIL or _widens(part) for part in walk(expression))
+
+
+def _widens(call: Call) -> bool:
+    if call.function != "Cast" or call.type is None or not isinstance(call.arguments[0], Column):
+        return False
+    source, target = call.arguments[0].type, call.type
+    integers = pa.types.is_signed_integer(source) and pa.types.is_signed_integer(target)
+    return bool(integers and source.bit_width <= target.bit_width)

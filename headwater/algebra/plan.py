@@ -6,11 +6,13 @@ share one dataflow and its state. `types` are the types of the columns a node gi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from headwater.algebra.expressions import Column
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
@@ -120,6 +122,27 @@ class Join(Node):
         return (self.left, self.right)
 
 
+@dataclass(frozen=True)
+class Equal:
+    """Columns, as (input, column), of different inputs that have one value in every row; NULL is one only if `null_safe`."""
+
+    columns: tuple[tuple[int, int], ...]
+    null_safe: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiJoin(Node):
+    """The inner join of several inputs on equal columns, which connect them all; `outputs` are columns, as (input, column)."""
+
+    inputs: tuple[Node, ...]
+    equal: tuple[Equal, ...]
+    outputs: tuple[tuple[int, int], ...]
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return self.inputs
+
+
 @dataclass(frozen=True, kw_only=True)
 class Aggregate(_OneChild):
     """One row for each group of rows with equal `keys`; `outputs` may contain the keys and calls of aggregate functions."""
@@ -186,3 +209,23 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in node.children:
         yield from walk(child)
+
+
+def with_children(node: Node, children: Sequence[Node]) -> Node:
+    """The node over other children of the same types."""
+    match node:
+        case _OneChild():
+            return replace(node, child=children[0])
+        case Join():
+            return replace(node, left=children[0], right=children[1])
+        case Union() | MultiJoin() | Opaque():
+            return replace(node, inputs=tuple(children))
+    return node
+
+
+def picked(node: Node, columns: Sequence[int]) -> Node:
+    """Some columns of the node; the node itself, if these are all of them."""
+    if tuple(columns) == tuple(range(len(node.types))):
+        return node
+    types = tuple(node.types[i] for i in columns)
+    return Project(types=types, child=node, expressions=tuple(map(Column, columns, types)))

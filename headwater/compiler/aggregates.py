@@ -18,7 +18,7 @@ from headwater.operators.aggregate import Extreme, Measure
 from headwater.operators.ordering import is_ordered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
@@ -31,7 +31,7 @@ EXTREMES = {"Min": False, "Max": True}
 class Lowered:
     """An aggregate in three parts: `calls` are functions over the columns of `below`, `above` reads keys and their values."""
 
-    below: plan.Project
+    below: plan.Node
     keys: int
     calls: tuple[Call, ...]
     above: tuple[Expression, ...]
@@ -44,11 +44,34 @@ def lower(node: plan.Aggregate, type_of: TypeOf) -> Lowered:
     inner = [part for call in calls for part in _arguments(call)]
     columns: list[Expression] = [*node.keys, *(part for part in dict.fromkeys(inner) if part not in node.keys)]
     types = tuple(type_of(column) for column in columns)
-    below = plan.Project(types=types, child=node.child, expressions=tuple(columns))
+    below: plan.Node = plan.Project(types=types, child=node.child, expressions=tuple(columns))
+    if _is_identity(columns, node.child):
+        below = node.child
     places = {column: Column(i, types[i]) for i, column in reversed(list(enumerate(columns)))}
     over = tuple(_over(call, places) for call in calls)
     results: dict[Expression, Column] = {call: Column(len(node.keys) + i, type_of(call)) for i, call in enumerate(calls)}
     return Lowered(below, len(node.keys), over, *_above(node, results, places, len(calls)))
+
+
+def separated(node: plan.Node, type_of: TypeOf) -> plan.Node:
+    """The plan with aggregates that give keys and results as they are, and projections above them for the rest.
+
+    Then the rest is computed with what else is above, and aggregates that differ only in it are one.
+    """
+    node = plan.with_children(node, [separated(child, type_of) for child in node.children])
+    if not isinstance(node, plan.Aggregate):
+        return node
+    lowered = lower(node, type_of)
+    types = lowered.below.types[: lowered.keys] + tuple(map(type_of, lowered.calls))
+    keys = tuple(Column(i, kind) for i, kind in enumerate(types[: lowered.keys]))
+    plain = plan.Aggregate(types=types, child=lowered.below, keys=keys, outputs=(*keys, *lowered.calls))
+    if lowered.scalars or _is_identity(lowered.above, plain):
+        return node
+    return plan.Project(types=node.types, child=plain, expressions=lowered.above)
+
+
+def _is_identity(expressions: Sequence[Expression], child: plan.Node) -> bool:
+    return tuple(expressions) == tuple(Column(i, kind) for i, kind in enumerate(child.types))
 
 
 def _above(
@@ -118,8 +141,14 @@ def _is_single_value(function: Call, condition: int | None, node: plan.Aggregate
     """Catalyst splits several distinct aggregates by an Expand, and takes what was one value all along by `first`."""
     if function.function != "First" or function.option("ignoreNulls") != "true" or condition is None:
         return False
-    below = node.child.child if isinstance(node.child, plan.Project) else node.child
-    return isinstance(below, plan.Aggregate) and any(isinstance(child, plan.Expand) for child in below.children)
+    below = _without_projections(node.child)
+    return isinstance(below, plan.Aggregate) and isinstance(_without_projections(below.child), plan.Expand)
+
+
+def _without_projections(node: plan.Node) -> plan.Node:
+    while isinstance(node, plan.Project):
+        node = node.child
+    return node
 
 
 def _arguments(call: Call) -> list[Expression]:

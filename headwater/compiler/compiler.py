@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from headwater.algebra import plan
 from headwater.algebra.expressions import Column, Expression
-from headwater.compiler import aggregates, joins
+from headwater.compiler import aggregates, joins, orders, paths
+from headwater.compiler.clusters import absorbed, clustered, pair
 from headwater.compiler.dataflow import Step
+from headwater.compiler.estimates import Estimator
 from headwater.compiler.linear import Engines, is_linear, mask_for, stage_for
+from headwater.compiler.orders import Shape
+from headwater.compiler.pruning import pruned
+from headwater.compiler.raising import raised
 from headwater.delta import Delta
 from headwater.errors import NotSupported, UnknownName
 from headwater.evaluation.duckdb_sql import Untranslatable
@@ -23,6 +29,7 @@ from headwater.operators.arrange import Arrange
 from headwater.operators.join import Join, JoinKey
 from headwater.operators.linear import Linear, Union
 from headwater.operators.match import Match
+from headwater.operators.multijoin import MultiJoin
 from headwater.operators.ordering import Order, is_ordered
 from headwater.operators.regroup import Regroup
 from headwater.operators.scalar import Scalar
@@ -36,6 +43,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from headwater.compiler.estimates import Facts
+    from headwater.compiler.orders import Classes
+    from headwater.operators.multijoin import Choice
     from headwater.operators.operator import Key
     from headwater.operators.regroup import Evaluate
 
@@ -46,17 +56,21 @@ class Compiler:
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
         self._sources: Mapping[str, Step] = {}
+        self._estimator = Estimator({}, engines)
         self._steps: dict[plan.Node, Step] = {}
         self._arranged: dict[tuple[Step, Key], Step] = {}
+        self._choices: dict[plan.Node, Choice] = {}
 
     def root(self, node: plan.Node, sources: Mapping[str, Step]) -> Step:
         """The step that gives the rows of a query over these tables and views, by their names in lower case."""
         self._sources = sources
-        return self.compile(node)
+        joined = clustered(node, self._engines.type_of)
+        return self.compile(aggregates.separated(pruned(raised(joined, self._estimator)), self._engines.type_of))
 
-    def fork(self) -> Compiler:
-        """A compiler that knows the same steps; what it learns and forgets, this one does not."""
+    def fork(self, facts: Mapping[str, Facts]) -> Compiler:
+        """A compiler that knows the same steps, and some facts; what it learns and forgets, this one does not."""
         made = Compiler(self._engines)
+        made._estimator = Estimator(facts, self._engines)
         made._steps, made._arranged = dict(self._steps), dict(self._arranged)
         return made
 
@@ -81,12 +95,18 @@ class Compiler:
         kept = set(live)
         self._steps = {node: step for node, step in self._steps.items() if step in kept}
         self._arranged = {key: step for key, step in self._arranged.items() if step in kept}
+        # Facts hold on to the rows of an epoch that will pass.
+        self._estimator = Estimator({}, self._engines)
+        self._choices = {}
 
     def forget_if(self, stale: Callable[[plan.Node], bool]) -> None:
         """Drops the steps of stale nodes, so that they are compiled anew."""
         self._steps = {node: step for node, step in self._steps.items() if not stale(node)}
 
-    def _compile(self, node: plan.Node) -> Step:  # noqa: C901, PLR0911  (one case a kind)
+    def _compile(self, node: plan.Node) -> Step:  # noqa: C901, PLR0911, PLR0912  (one case a kind)
+        match node:
+            case plan.Filter(child=plan.Window() as window):
+                return self._window(window, node)
         if is_linear(node):
             return self._linear(node)
         match node:
@@ -100,6 +120,8 @@ class Compiler:
                 return Step(Union(node.types, len(node.inputs)), tuple(map(self.compile, node.inputs)), "Union")
             case plan.Join():
                 return self._join(node)
+            case plan.MultiJoin():
+                return self._multijoin(node)
             case plan.Aggregate():
                 return self._aggregate(node)
             case plan.Window():
@@ -126,11 +148,22 @@ class Compiler:
 
     def _linear(self, node: plan.Node) -> Step:
         chain = [node]
-        while is_linear(chain[-1].children[0]) and chain[-1].children[0] not in self._steps:
+        while self._fuses(chain[-1].children[0]):
             chain.append(chain[-1].children[0])
-        below = self.compile(chain[-1].children[0])
+        joined = absorbed(chain[-1])
+        if joined is not None:
+            # A join gives any of its columns in any order.
+            chain.pop()
+            if not chain:
+                return self.compile(joined)
+        below = self.compile(chain[-1].children[0] if joined is None else joined)
         label = " ∘ ".join(type(part).__name__ if not isinstance(part, plan.Opaque) else part.name for part in chain)
         return Step(Linear(node.types, stage_for(chain[::-1], self._engines)), (below,), label)
+
+    def _fuses(self, node: plan.Node) -> bool:
+        """Whether the node is linear and computed for the one above it alone."""
+        of_windows = isinstance(node, plan.Filter) and isinstance(node.child, plan.Window)
+        return is_linear(node) and not of_windows and node not in self._steps
 
     # -- joins
 
@@ -143,33 +176,94 @@ class Compiler:
         condition = joins.analyse(node)
         if node.kind != "inner":
             return self._match(node, condition)
-        if condition.rest is not None and condition.left:
-            inner = replace(node, condition=condition.equalities)
-            return self.compile(plan.Filter(types=node.types, child=inner, condition=condition.rest))
-        left, left_key = self._keyed(node.left, condition.left)
-        right, right_key = self._keyed(node.right, condition.right)
+        if condition.left:
+            return self.compile(pair(node, self._engines.type_of))
         stage = None
         if condition.rest is not None:
             stage = stage_for([plan.Filter(types=node.types, child=node, condition=condition.rest)], self._engines)
-        key = JoinKey(left_key, right_key, condition.null_safe)
-        operator = Join(node.types, key, len(node.left.types), len(node.right.types), stage)
-        return self._step(operator, (left, right), "Join")
+        operator = Join(node.types, JoinKey((), (), ()), len(node.left.types), len(node.right.types), stage)
+        return self._step(operator, (node.left, node.right), "Join")
+
+    def _multijoin(self, node: plan.MultiJoin) -> Step:
+        shape = Shape(node, [self._estimator.estimate(child) for child in node.inputs])
+        decision = orders.decide(
+            shape, cache(lambda relation, classes: self._existing(node, shape, relation, classes) is not None)
+        )
+        choice = self._choices.pop(node, None) or paths.described(node, decision, known=shape.known)
+        if decision.tree is not None:
+            tree, inner = paths.binary(self._as_kept(node, shape, decision.tree), decision.tree)
+            self._choices |= dict.fromkeys(inner, choice)
+            return self.compile(tree)
+        # The largest comes last: while tables are loaded, it alone looks the others up.
+        ranks = sorted(range(shape.count), key=lambda i: (shape.rows[i], i))
+        needs = sorted({(hop.relation, hop.key) for hops in decision.paths for hop in hops}, key=lambda n: (n[0], sorted(n[1])))
+        inputs = [(i, classes, self._kept(node, shape, i, classes)) for i, classes in needs]
+        routes = paths.Routes(node, inputs)
+        operator = MultiJoin(
+            types=node.types,
+            relations=tuple(ranks.index(i) for i, _, _ in inputs),
+            keys=tuple(arranged.key for _, _, arranged in inputs),
+            paths=tuple(routes.path(i, decision.paths[i]) for i in ranks),
+            lineage=paths.lineage(node),
+            choice=choice,
+        )
+        return Step(operator, tuple(arranged.step for _, _, arranged in inputs), "Join")
+
+    def _as_kept(self, node: plan.MultiJoin, shape: Shape, tree: orders.Order) -> plan.MultiJoin:
+        """The join with its inputs as they are kept already, where the tree can make use of that."""
+        inputs = list(node.inputs)
+        for relation, classes in ((tree.start, tree.hops[0].key), *((hop.relation, hop.key) for hop in tree.hops)):
+            found = self._existing(node, shape, relation, classes)
+            if found is not None:
+                inputs[relation] = found.node
+        return replace(node, inputs=tuple(inputs))
+
+    def _kept(self, node: plan.MultiJoin, shape: Shape, relation: int, classes: Classes) -> paths.Arranged:
+        """A relation of a join by some classes of equal columns: as it is kept already, or else just so."""
+        found = self._existing(node, shape, relation, classes)
+        if found is not None:
+            return found
+        child, key = node.inputs[relation], shape.columns(relation, classes)
+        return paths.Arranged(child, self.arrange(self.compile(child), key), key, {i: i for i in range(len(child.types))})
+
+    def _existing(self, node: plan.MultiJoin, shape: Shape, relation: int, classes: Classes) -> paths.Arranged | None:
+        return self._find(node.inputs[relation], shape.columns(relation, classes), paths.never_null(node, relation))
+
+    def _find(self, node: plan.Node, key: Key, never_null: frozenset[int]) -> paths.Arranged | None:
+        """Where the rows of the node are kept by these columns already, perhaps with more columns and rows with NULLs."""
+        for base, columns in paths.wider(node, never_null):
+            step = self._sources.get(base.source.lower()) if isinstance(base, plan.Scan) else self._steps.get(base)
+            wanted = {columns[i] for i in key}
+            for (kept, by), arranged in self._arranged.items():
+                if kept is step and len(by) == len(wanted) == len(key) and set(by) == wanted:
+                    return paths.Arranged(plan.picked(base, [*columns.values()]), arranged, by, columns)
+        return None
 
     def _match(self, node: plan.Join, condition: joins.Condition) -> Step:
         left, left_key = self._keyed(node.left, condition.left)
-        width = len(node.left.types)
-        if condition.rest is None:
-            types = tuple(self._engines.type_of(part) for part in condition.right)
-            right: plan.Node = plan.Project(types=types, child=node.right, expressions=condition.right)
-            right_key = tuple(range(len(types)))
-            fits = None
+        fits = None if condition.rest is None else self._mask(condition.rest)
+        if fits is None:
+            right, key = self._counted(node.right, left_key, condition)
         else:
-            right, right_key = self._keyed(node.right, condition.right)
-            fits = self._mask(condition.rest)
-        key = JoinKey(left_key, right_key, condition.null_safe)
+            keyed, right_key = self._keyed(node.right, condition.right)
+            right, key = self.arrange(self.compile(keyed), right_key), JoinKey(left_key, right_key, condition.null_safe)
         labels = {"semi": "Semi join", "anti": "Anti join", "existence": "Existence join", "check": "At most one match"}
-        label = labels[node.kind]
-        return self._step(Match(node.types, node.kind, key, width, fits, len(node.right.types)), (left, right), label)
+        operator = Match(node.types, node.kind, key, len(node.left.types), fits, len(node.right.types))
+        return Step(operator, (self.arrange(self.compile(left), key.left), right), labels[node.kind])
+
+    def _counted(self, node: plan.Node, left: Key, condition: joins.Condition) -> tuple[Step, JoinKey]:
+        """A side of which keys and counts matter: kept as that, or by a key that no two rows share, if it is so already."""
+        types = tuple(self._engines.type_of(part) for part in condition.right)
+        keys = plan.Project(types=types, child=node, expressions=condition.right)
+        every = tuple(range(len(types)))
+        found = None
+        if any(unique <= set(every) for unique in self._estimator.estimate(keys).unique):
+            found = self._find(keys, every, frozenset(i for i, safe in enumerate(condition.null_safe) if not safe))
+        if found is None:
+            return self.arrange(self.compile(keys), every), JoinKey(left, every, condition.null_safe)
+        order = [next(i for i, column in found.columns.items() if column == by) for by in found.key]
+        safe = tuple(condition.null_safe[i] for i in order)
+        return found.step, JoinKey(tuple(left[i] for i in order), found.key, safe)
 
     def _mask(self, condition: Expression) -> Callable[[pa.RecordBatch], NDArray[np.bool_]]:
         stage = mask_for(condition, self._engines)
@@ -230,13 +324,32 @@ class Compiler:
         operator = Join(left.types + right.types, JoinKey((), (), ()), len(left.types), len(right.types))
         return Step(operator, (self.arrange(left, ()), self.arrange(right, ())), "Join")
 
-    def _window(self, node: plan.Window) -> Step:
+    def _window(self, node: plan.Window, passing: plan.Filter | None = None) -> Step:
+        """Windows over one partitioning, one upon another, and a filter above them, are one evaluation; its result is kept."""
+        below = node
+        evaluations = [self._windowed(node)]
+        while isinstance(below.child, plan.Window) and below.child.partition == node.partition:
+            below = below.child
+            evaluations.append(self._windowed(below))
+        filtered = None if passing is None else stage_for([passing], self._engines)
+
+        def evaluate(inputs: list[pa.RecordBatch]) -> pa.RecordBatch:
+            for window, _ in reversed(evaluations):
+                inputs = [window(inputs)]
+            return inputs[0] if filtered is None or not len(inputs[0]) else filtered.run(Delta.inserting(inputs[0])).rows
+
         key = tuple(part.index for part in node.partition if isinstance(part, Column))
-        evaluate, engine = self._on_spark(node), "spark"
-        with suppress(Untranslatable):
-            evaluate, engine = self._in_duckdb(window_sql(node), node.types, evaluate), "duckdb"
+        engine = "spark" if "spark" in [engine for _, engine in evaluations] else "duckdb"
         why = "window functions: only the partitions that changed are evaluated again"
-        return self._step(Regroup(node.types, (node.child.types,), key, key, evaluate, why, engine), (node.child,), "Window")
+        operator = Regroup(node.types, (below.child.types,), key, key, evaluate, why, engine)
+        return self._step(operator, (below.child,), "Window" if passing is None else "Filter ∘ Window")
+
+    def _windowed(self, node: plan.Window) -> tuple[Evaluate, str]:
+        """The evaluation of a window over whole partitions, and what evaluates it."""
+        evaluate = self._on_spark(node)
+        with suppress(Untranslatable):
+            return self._in_duckdb(window_sql(node), node.types, evaluate), "duckdb"
+        return evaluate, "spark"
 
     def _on_spark(self, node: plan.Node) -> Evaluate:
         """Spark's evaluation of the node over given rows."""

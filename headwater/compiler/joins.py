@@ -39,7 +39,7 @@ def analyse(join: plan.Join) -> Condition:
     width = len(join.left.types)
     left, right, safe, keys, rest = [], [], [], [], []
     for part in conjuncts(join.condition):
-        pair = _sides(part, width)
+        pair = sides(part, width)
         if pair is None:
             rest.append(part)
             continue
@@ -47,7 +47,7 @@ def analyse(join: plan.Join) -> Condition:
         right.append(_shifted(pair[1], -width))
         safe.append(_EQUALITIES[part.function])  # type: ignore[union-attr]
         keys.append(part)
-    return Condition(tuple(left), tuple(right), tuple(safe), _all(rest), _all(keys))
+    return Condition(tuple(left), tuple(right), tuple(safe), all_of(rest), all_of(keys))
 
 
 def expand_outer(join: plan.Join) -> plan.Node:
@@ -79,7 +79,7 @@ def null_aware(join: plan.Join) -> plan.Node | None:
     types = (*exists.types, *counts.types)
     together = plan.Join(types=types, left=exists, right=counts, kind="inner", condition=None)
     flag, every, known = (Column(len(left.types) + i, kind) for i, kind in enumerate((pa.bool_(), pa.int64(), pa.int64())))
-    none_like_it = _all([Call("IsNotNull", (a,)), Call("Not", (flag,)), Call("EqualTo", (every, known))])
+    none_like_it = all_of([Call("IsNotNull", (a,)), Call("Not", (flag,)), Call("EqualTo", (every, known))])
     empty = Call("EqualTo", (every, Literal("0", pa.int64())))
     assert none_like_it is not None
     kept = plan.Filter(types=types, child=together, condition=Call("Or", (empty, none_like_it)))
@@ -93,14 +93,14 @@ def _not_in(join: plan.Join) -> tuple[Expression, Expression] | None:
     equal, unknown = condition.arguments
     if unknown != Call("IsNull", (equal,)) or not isinstance(equal, Call) or equal.function != "EqualTo":
         return None
-    return _sides(equal, len(join.left.types))
+    return sides(equal, len(join.left.types))
 
 
 def _count(*arguments: Expression) -> Call:
     return Call("AggregateExpression", (Call("Count", arguments),), None, (("isDistinct", "false"),))
 
 
-def _sides(part: Expression, width: int) -> tuple[Expression, Expression] | None:
+def sides(part: Expression, width: int) -> tuple[Expression, Expression] | None:
     """The left and the right expression of an equality between the two inputs."""
     if not (isinstance(part, Call) and part.function in _EQUALITIES):
         return None
@@ -149,7 +149,7 @@ def _shifted(expression: Expression, by: int) -> Expression:
     return rewrite(expression, lambda part: Column(part.index + by, part.type) if isinstance(part, Column) else None)
 
 
-def _all(parts: list[Expression]) -> Expression | None:
+def all_of(parts: list[Expression]) -> Expression | None:
     """The conjunction of the parts."""
     if not parts:
         return None

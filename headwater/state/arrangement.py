@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.delta import Delta, no_rows
-from headwater.state import blocks, columns, compaction, consolidation, loops, runs
+from headwater.state import blocks, columns, compaction, consolidation, hashing, loops, runs
 from headwater.state.blocks import format_of, packed
 from headwater.state.probing import Compared, Probe
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 # So many runs of about one size are merged.
 _FAN = 4
+# Of more rows than this, only some are counted.
+_COUNTED = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,25 +106,33 @@ class Arrangement:
             pieces = (*pieces[:-due], merged) if len(merged) else pieces[:-due]
         return self._of(pieces, merging)
 
-    def lookup(self, probe: pa.RecordBatch, chosen: Sequence[int]) -> Matches:
-        """All rows whose key equals the given columns of a row of the probe; not consolidated across runs."""
+    def lookup(self, probe: pa.RecordBatch, chosen: Sequence[int], wanted: tuple[int, ...] | None = None) -> Matches:
+        """All rows whose key equals the given columns of a row of the probe; not consolidated across runs.
+
+        Of the rows found, all columns or the wanted ones.
+        """
         if len(chosen) != len(self.key):
             raise ValueError(f"A key of {len(self.key)} columns was looked up by {len(chosen)}.")
         if probe.num_rows == 0 or not self._runs:
-            return self._no_matches()
+            return self._no_matches(wanted)
         if not self.key:
-            return self._every_row(probe.num_rows)
+            return self._every_row(probe.num_rows, wanted)
         made, keys = packed(probe, chosen)
         stored = self._format
         compared = Compared(stored.spec(self.key), made.spec(made.every), stored.others(self.key), made.others(made.every))
         sought = Probe(made, keys, made.every, compared)
         found = [(run, asked, at) for run, (asked, at) in ((run, sought.among(run)) for run in self._runs) if len(at)]
         if not found:
-            return self._no_matches()
+            return self._no_matches(wanted)
         asked = _joined([asked for _, asked, _ in found])
-        rows = self._format.unpack(blocks.concat([run.block.take(at) for run, _, at in found]))
         weights = _joined([run.weights.take(at, axis=0) for run, _, at in found])
-        return Matches(asked, self._named(rows), weights, settled=len(found) == 1)
+        if wanted is None:
+            rows = self._named(stored.unpack(blocks.concat([run.block.take(at) for run, _, at in found])))
+            return Matches(asked, rows, weights, settled=len(found) == 1)
+        others = stored.others(wanted)
+        rows = stored.part(wanted).unpack(blocks.concat([run.block.take(at, others) for run, _, at in found]))
+        # Rows of one run are different, but perhaps not in the columns wanted.
+        return Matches(asked, rows, weights)
 
     def weights_of(self, rows: pa.RecordBatch) -> Indices:
         """How often each of the rows is there; −0.0 is another row than 0.0."""
@@ -165,6 +175,22 @@ class Arrangement:
         """The sum of all weights: how many rows there are, each counted as often as it is there."""
         return sum(int(run.weights.sum()) for run in self._runs)
 
+    def sample(self, count: int) -> pa.RecordBatch:
+        """Some of the rows; they lie in the order of hashes, so any of them are as good as others."""
+        if not self._runs:
+            return self._nothing()[0]
+        largest = max(self._runs, key=len)
+        return self._named(self._format.unpack(largest.block.take(np.arange(min(count, len(largest))))))
+
+    def distinct(self, chosen: tuple[int, ...]) -> int:
+        """How many different values the columns have, roughly: of many rows, those of some, or those with the lowest hashes."""
+        if not self._runs:
+            return 0
+        found = np.concatenate([hashing.hash_block(self._format, run.block, chosen) for run in self._runs])
+        sparse = -(-len(found) // _COUNTED)
+        lowest = found[found <= np.uint64(((1 << 64) - 1) // sparse)]
+        return max(len(np.unique(found[:_COUNTED])), sparse * len(np.unique(lowest)) if sparse > 1 else 0)
+
     @property
     def nbytes(self) -> int:
         return sum(run.nbytes for run in self._runs)
@@ -179,8 +205,9 @@ class Arrangement:
         shape = (0,) if self.width is None else (0, self.width)
         return no_rows(self.schema), np.empty(shape, np.int64)
 
-    def _no_matches(self) -> Matches:
-        return Matches(np.empty(0, np.int64), *self._nothing())
+    def _no_matches(self, wanted: tuple[int, ...] | None) -> Matches:
+        rows, weights = self._nothing()
+        return Matches(np.empty(0, np.int64), rows if wanted is None else Delta(rows, weights).select(wanted).rows, weights)
 
     def _named(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         return rows if rows.schema.names == self.schema.names else rows.rename_columns(self.schema.names)
@@ -195,8 +222,10 @@ class Arrangement:
         if len(given) != len(due) or not all(map(columns.alike, given, due)):
             raise TypeError(f"Rows of the types {given} came where {due} were due.")
 
-    def _every_row(self, count: int) -> Matches:
+    def _every_row(self, count: int, wanted: tuple[int, ...] | None) -> Matches:
         everything = self.contents()
+        if wanted is not None:
+            everything = consolidation.consolidate(everything.select(wanted))
         if count == 1:
             return Matches(np.zeros(len(everything), np.int64), everything.rows, everything.weights, settled=True)
         every = np.tile(np.arange(len(everything)), count)

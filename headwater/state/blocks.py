@@ -58,13 +58,15 @@ class Block:
     def nbytes(self) -> int:
         return int(self.words.nbytes) + sum(array.nbytes for array in self.others)
 
-    def take(self, indices: Indices) -> Block:
+    def take(self, indices: Indices, others: Sequence[int] | None = None) -> Block:
+        """The rows at the indices; of the columns of no fixed width all, or some."""
         words = np.empty((len(indices), self.words.shape[1]), np.uint64)
         if len(indices) <= PIECE:
             loops.gather(self.words, indices, words)
         else:
             in_pieces(len(indices), lambda start, stop: loops.gather(self.words, indices[start:stop], words[start:stop]))
-        return Block(words, _taken(self.others, indices))
+        chosen = self.others if others is None else tuple(self.others[i] for i in others)
+        return Block(words, _taken(chosen, indices))
 
 
 def concat(blocks: Sequence[Block]) -> Block:
@@ -118,9 +120,20 @@ class Format:
         self.places = tuple(places)
         self._flags = -(-fixed // 64)
         self._all_fixed = fixed == len(types)
+        self._parts: dict[tuple[int, ...], Format] = {}
         self._specs: dict[tuple[int, ...], Spec] = {}
         self._pieces: dict[tuple[int, ...], list[Spec | int]] = {}
         self._schema = pa.schema([pa.field(f"c{i}", kind) for i, kind in enumerate(types)])
+
+    def part(self, chosen: tuple[int, ...]) -> Format:
+        """The format of blocks with the same words and, of the other columns, the chosen ones: it reads the chosen columns."""
+        known = self._parts.get(chosen)
+        if known is None:
+            known = self._parts[chosen] = Format(tuple(self.places[i].type for i in chosen))
+            fixed = [self.places[i] for i in chosen]
+            known.places = tuple(own if mine.kind is None else mine for own, mine in zip(known.places, fixed, strict=True))
+            known.width, known._flags = self.width, self._flags
+        return known
 
     @cached_property
     def every(self) -> tuple[int, ...]:
