@@ -2,7 +2,8 @@
 
 Δf(R) = f(ΔR)          Δ(R ⊎ S) = ΔR ⊎ ΔS
 
-The trap: an update of a column that `f` drops becomes a row that goes and comes again. Merged here, it costs nobody above.
+The trap: an update of a column that `f` drops becomes a row that goes and comes again. Merged here, it costs nobody above;
+but of many rows, to find those that are equal costs more than most steps above take for all of them.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from headwater.evaluation.stages import Stage
     from headwater.operators.operator import Key, State
 
+_FEW = 1 << 14
+
 
 @dataclass(frozen=True)
 class Linear(Operator):
@@ -38,7 +41,7 @@ class Linear(Operator):
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         found = self.stage.run(inputs[0].delta)
-        return state, consolidate(found) if (found.weights < 0).any() else found
+        return state, consolidate(found) if len(found) <= _FEW and (found.weights < 0).any() else found
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
     delta     seconds a changed row  ×  rows changed          as measured in epochs that changed the same tables
     rebuild   seconds of the build   ×  rows now / rows then  as measured when the steps were built
+              + what it takes to read the tables, about as much as to insert their rows
 
 Bulk deltas go through the same loops as builds, so this is rare: a table that is emptied or loaded anew, a small table whose
 every row meets many of a large one. Both ways end in the same states. What a rebuild changed in a view is the difference of
@@ -31,8 +32,8 @@ _MANY = 1_000
 _SECONDS = 0.1
 # So many rows pass through a step before what they take says something about the next ones.
 _TELLING = 10_000
-# The rebuild must be so much cheaper.
-_MARGIN = 0.8
+# The rebuild must be so much cheaper, for it is known less well.
+_MARGIN = 0.5
 
 
 class Costs:
@@ -40,7 +41,7 @@ class Costs:
 
     def __init__(self) -> None:
         self._built: dict[Step, tuple[float, int]] = {}
-        self._changed: dict[frozenset[Step], dict[Step, float]] = {}
+        self._changed: dict[frozenset[Step], dict[Step, tuple[float, float]]] = {}
 
     def built(self, work: Mapping[Step, Work], now: Snapshot, sources: Mapping[Step, Delta] = NOTHING) -> None:
         """Learns from steps that were built over a snapshot with the changes given."""
@@ -52,19 +53,20 @@ class Costs:
         count = sum(map(len, sources.values()))
         if count < _MANY:
             return
-        rates = self._changed.setdefault(frozenset(sources), {})
+        known = self._changed.setdefault(frozenset(sources), {})
         for step, done in work.items():
             if done.rows_in + done.rows_out >= _TELLING:
-                rate = done.seconds / count
-                rates[step] = (rates.get(step, rate) + rate) / 2
+                # Sums, in which what is long ago counts less, and large changes more than small ones.
+                seconds, rows = known.get(step, (0.0, 0.0))
+                known[step] = (seconds / 2 + done.seconds, rows / 2 + count)
 
     def forget(self, catalog: Catalog) -> None:
         """Keeps what concerns the steps of a catalog."""
         live = set(catalog.steps)
         self._built = {step: known for step, known in self._built.items() if step in live}
         self._changed = {
-            sources: {step: rate for step, rate in rates.items() if step in live}
-            for sources, rates in self._changed.items()
+            sources: {step: costs for step, costs in known.items() if step in live}
+            for sources, known in self._changed.items()
             if sources <= live
         }
 
@@ -74,24 +76,25 @@ class Costs:
         if count < _MANY:
             return False
         steps = _steps_to_build(now.catalog, sources)
-        delta = count * self._rate(frozenset(sources), steps)
+        known = self._changed.get(frozenset(sources), {})
+        delta = count * sum(self._rate(known, step) for step in steps)
         if delta < _SECONDS or any(view.refresh == "incremental" for view in _views(now.catalog, steps)):
             return False
         rows = _Rows(now, sources)
-        rebuild = 0.0
+        tables = [table.contents for table in now.tables.values() if table.source in sources]
+        rebuild = sum(rows.below(step) * self._rate(known, step) for step in tables)
         for step in steps:
             seconds, then = self._built.get(step, (0.0, 0))
             rebuild += seconds * rows.below(step) / max(then, 1)
         return rebuild < _MARGIN * delta
 
-    def _rate(self, sources: frozenset[Step], steps: Sequence[Step]) -> float:
+    def _rate(self, known: Mapping[Step, tuple[float, float]], step: Step) -> float:
         """Seconds a changed row; where none was measured yet, as much as a row of a build."""
-        known = self._changed.get(sources, {})
-        total = 0.0
-        for step in steps:
-            seconds, rows = self._built.get(step, (0.0, 0))
-            total += known.get(step, seconds / max(rows, _TELLING))
-        return total
+        if step in known:
+            seconds, rows = known[step]
+            return seconds / rows
+        seconds, count = self._built.get(step, (0.0, 0))
+        return seconds / max(count, _TELLING)
 
 
 def rebuild(now: Snapshot, sources: Mapping[Step, Delta], advanced: Mapping[Step, State]) -> Outcome:

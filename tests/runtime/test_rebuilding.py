@@ -95,8 +95,8 @@ def test_what_deltas_cost_is_learnt_from_epochs() -> None:
     shown = epochs.now.views["v"]
     costs = epochs._costs
     assert not costs.favour_rebuild(epochs.now, delta)
-    costs.changed({shown.output: Work(2_000, 40_000, 4.0)}, delta)
-    assert costs.favour_rebuild(epochs.now, delta), "each row takes two milliseconds, all together two seconds"
+    costs.changed({shown.output: Work(2_000, 40_000, 8.0)}, delta)
+    assert costs.favour_rebuild(epochs.now, delta), "each row takes four milliseconds, to build them all some two seconds"
     for _ in range(10):
         costs.changed({shown.output: Work(2_000, 40_000, 0.2)}, delta)
     assert not costs.favour_rebuild(epochs.now, delta)
