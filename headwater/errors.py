@@ -125,7 +125,48 @@ class HistoryGone(HeadwaterError):
     code = "HISTORY_GONE"
 
 
+class UnknownEpoch(HeadwaterError):
+    """An epoch that has not come yet, or at which a table or view was not there."""
+
+    code = "UNKNOWN_EPOCH"
+
+
 class SessionClosed(HeadwaterError):
     """The session was closed."""
 
     code = "SESSION_CLOSED"
+
+
+class DirectoryInUse(HeadwaterError):
+    """A directory that another writer holds, or that another one has taken over."""
+
+    code = "DIRECTORY_IN_USE"
+
+
+class UnknownFormat(HeadwaterError):
+    """A directory that is not ours, or that a newer release has written."""
+
+    code = "UNKNOWN_FORMAT"
+
+
+class StorageFailed(HeadwaterError):
+    """The disk refused: full, not writable, gone."""
+
+    code = "STORAGE_FAILED"
+
+
+class DamagedFile(HeadwaterError):
+    """A file that is missing or is not what was written."""
+
+    code = "DAMAGED_FILE"
+
+    def __init__(self, file: str, what: str, affected: str = "") -> None:
+        super().__init__(f"the file {file!r} is damaged: {what}{affected}")
+        self.file = file
+        self.what = what
+
+
+class ReadOnly(HeadwaterError):
+    """A change through a session that only reads."""
+
+    code = "READ_ONLY"

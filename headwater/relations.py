@@ -8,6 +8,7 @@ from headwater.answers import Answer, change_table, table_of
 from headwater.errors import UnknownName
 from headwater.explanation import explained, maintenance, statistics
 from headwater.runtime.catalog import TableEntry, ViewEntry
+from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,6 +41,12 @@ class Relation(Answer):
         entry = self._at(now)
         order = entry.order if isinstance(entry, ViewEntry) else ()
         return table_of(now.contents(entry), entry.arrow, order)
+
+    def at(self, epoch: int) -> Answer:
+        """The answer as it was at an epoch, as far back as changes are kept."""
+        entry = self._entry
+        order = entry.order if isinstance(entry, ViewEntry) else ()
+        return Answer(self._session, entry.schema, table_of(self._session.epochs.at(entry, epoch), entry.arrow, order))
 
     def dataframe(self) -> Any:  # noqa: ANN401  (Spark is imported late)
         """The rows as a Spark DataFrame, on which another view may be built."""
@@ -102,8 +109,9 @@ class View(Relation):
         error `HistoryGone`, and reads the view whole.
         """
         names = self._entry.arrow
-        changes = self._session.epochs.history.since(self._name, since)
-        return ((epoch, change_table(delta, names)) for epoch, delta in changes)
+        found = self._session.epochs.changes(self._name, since)
+        settled = ((epoch, consolidate(delta.select(range(len(names))))) for epoch, delta in found)
+        return ((epoch, change_table(delta, names)) for epoch, delta in settled if len(delta))
 
     def subscribe(self, callback: Callable[[int, pa.Table], None]) -> Callable[[], None]:
         """Calls `callback(epoch, changes)` after each commit that changes the view; the function returned ends that."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
-    from headwater.runtime.catalog import Catalog, Snapshot, ViewEntry
+    from headwater.runtime.catalog import Catalog, Snapshot
     from headwater.runtime.driver import Work
     from headwater.runtime.recording import Passed
 
@@ -35,9 +35,9 @@ class Building:
         self._new = [step for step in catalog.steps if step not in existing]
         self._views = {name: catalog.views[name] for name in rebuilt}
         self._replaced = {name: old.views[name] for name in rebuilt if name in old.views}
-        self.restarted = [name for name, view in self._replaced.items() if view.arrow.types != self._views[name].arrow.types]
+        self.restarted = [name for name, view in self._replaced.items() if view.kept.types != self._views[name].kept.types]
         """The views with other columns than before: their history begins anew, with all rows."""
-        shown = [view.output for view in (*self._views.values(), *self._replaced.values())]
+        shown = [view.kept for view in (*self._views.values(), *self._replaced.values())]
         inputs = [child for step in self._new for child in step.inputs]
         self.read = frozenset(existing.intersection([*shown, *inputs]))
         """The existing steps whose deltas the new ones, and the views, are to follow."""
@@ -51,10 +51,9 @@ class Building:
         self.work = {step: content.work[step] for step in self.states}
         states = {**now.states, **self.states}
         for name, view in self._views.items():
-            self._changed[name] = [_visible(view, states[view.contents][0].contents())]
+            self._changed[name] = [states[view.contents][0].contents()]
             if name in self._replaced and name not in self.restarted:
-                old = self._replaced[name]
-                self._changed[name].append(-_visible(old, now.contents(old)))
+                self._changed[name].append(-now.contents(self._replaced[name]))
 
     def follow(self, passed: Passed) -> None:
         """Brings everything up to a later snapshot."""
@@ -63,17 +62,13 @@ class Building:
         outcome = run_epoch(self._new, {**passed.before.states, **self.states}, changes, arranged)
         self.states.update((step, state) for step, state in outcome.states.items() if step not in arranged)
         for name, view in self._views.items():
-            if view.output in outcome.outputs:
-                self._changed[name].append(outcome.outputs[view.output])
+            if view.kept in outcome.outputs:
+                self._changed[name].append(outcome.outputs[view.kept])
             old = self._replaced.get(name)
-            if old is not None and name not in self.restarted and old.output in changes:
-                self._changed[name].append(-changes[old.output])
+            if old is not None and name not in self.restarted and old.kept in changes:
+                self._changed[name].append(-changes[old.kept])
 
     @property
     def changed(self) -> dict[str, Delta]:
         """How the content of each rebuilt view changes when the catalog is swapped in."""
         return {name: Delta.concat(deltas) for name, deltas in self._changed.items()}
-
-
-def _visible(entry: ViewEntry, rows: Delta) -> Delta:
-    return rows.select(range(len(entry.arrow)))

@@ -70,6 +70,11 @@ class ViewEntry:
     contents: Step
     order: tuple[Order, ...]
 
+    @property
+    def kept(self) -> Step:
+        """What gives the rows as they are kept."""
+        return self.contents.inputs[0]
+
 
 Entry = TableEntry | ViewEntry
 
@@ -95,11 +100,11 @@ class Catalog:
         return in_order(step for entry in self.entries.values() for step in (entry.output, entry.contents))
 
     @cached_property
-    def shown(self) -> dict[Step, list[str]]:
-        """The views that a step gives the rows of."""
+    def kept(self) -> dict[Step, list[str]]:
+        """The views that a step gives the rows of, with the columns that only serve to order them."""
         found: dict[Step, list[str]] = {}
         for name, view in self.views.items():
-            found.setdefault(view.output, []).append(name)
+            found.setdefault(view.kept, []).append(name)
         return found
 
     @cached_property

@@ -11,24 +11,29 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from threading import RLock
+from time import perf_counter
 from typing import TYPE_CHECKING
 
+from headwater.delta import Delta
+from headwater.errors import UnknownEpoch
 from headwater.runtime.building import Building
 from headwater.runtime.catalog import Snapshot
 from headwater.runtime.driver import run_epoch
 from headwater.runtime.history import History
+from headwater.runtime.journal import NoJournal
 from headwater.runtime.rebuilding import Costs, rebuild
 from headwater.runtime.recording import Recording
 from headwater.runtime.subscriptions import Subscriptions
+from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from headwater.compiler.dataflow import Step
-    from headwater.delta import Delta
     from headwater.operators.operator import State
-    from headwater.runtime.catalog import Catalog
+    from headwater.runtime.catalog import Catalog, Entry
     from headwater.runtime.driver import Outcome, Work
+    from headwater.runtime.journal import Journal
 
 # So much is made up for under the lock; what is more, beside the commits, unless they are faster for so many rounds.
 _FEW_ROWS = 1_000
@@ -38,12 +43,13 @@ _ROUNDS = 10
 class Epochs:
     """Commits epochs, one writer at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Snapshot | None = None) -> None:
         self.defining = RLock()
         self.writing = RLock()
-        self.now = Snapshot()
+        self.now = Snapshot() if now is None else now
+        self.journal: Journal = NoJournal()
         self.work: dict[Step, Work] = {}
-        self.history = History()
+        self.history = History(self.now.epoch)
         self.subscriptions = Subscriptions()
         self._recordings: tuple[Recording, ...] = ()
         self._costs = Costs()
@@ -51,14 +57,19 @@ class Epochs:
     def commit(self, changes: Mapping[str, Delta], advanced: Mapping[Step, State]) -> int:
         """Applies the changes of tables, given by name in lower case, as one epoch; some new states may be known already."""
         with self.writing:
+            started = perf_counter()
             now = self.now
             sources = {now.tables[name].source: delta for name, delta in changes.items()}
             outcome = self._outcome(now, sources, advanced)
+            then = Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states})
+            kept = now.catalog.kept
+            views = {name: delta for step, delta in outcome.outputs.items() if step in kept for name in kept[step]}
+            self.journal.commit(then, changes, views, perf_counter() - started)
             for recording in self._recordings:
                 recording.add(outcome.outputs)
-            shown = now.catalog.shown
-            changed = {name: delta for step, delta in outcome.outputs.items() if step in shown for name in shown[step]}
-            self._proceed(Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states}), changed, outcome.work)
+            for name, delta in changes.items():
+                self.history.add_if_few(name, then.epoch, delta)
+            self._proceed(then, views, outcome.work)
             return self.now.epoch
 
     def _outcome(self, now: Snapshot, sources: Mapping[Step, Delta], advanced: Mapping[Step, State]) -> Outcome:
@@ -87,11 +98,35 @@ class Epochs:
                     with self.writing:
                         passed = recording.take(self.now)
                     building.follow(passed)
-                with self.writing:
-                    building.follow(recording.take(self.now))
-                    self._swap(building)
-                    now = self.now
+                with self.journal.defining():
+                    building.states = self.journal.prepare(building.states)
+                    with self.writing:
+                        building.follow(recording.take(self.now))
+                        self._swap(building)
+                        now = self.now
             self._costs.built(building.work, now)
+
+    def exchange(self, kept: Callable[[State], State]) -> None:
+        """Goes on with the same states in another shape."""
+        with self.writing:
+            now = self.now
+            self.now = Snapshot(now.epoch, now.catalog, {step: kept(state) for step, state in now.states.items()})
+
+    def changes(self, name: str, after: int) -> list[tuple[int, Delta]]:
+        """What changed in a table or view after an epoch, delta by delta; views with the columns that only order them."""
+        known = self.history.since(name, after)
+        return self.journal.changes(name, after, self.history.earliest(name)) if known is None else known
+
+    def at(self, entry: Entry, epoch: int) -> Delta:
+        """The rows that a table or view had at an epoch: those of now, less all that changed since."""
+        now, name = self.now, entry.name.lower()
+        if not 0 <= epoch <= now.epoch:
+            raise UnknownEpoch(f"there is no epoch {epoch}; the last one is {now.epoch}")
+        began = self.history.began(name)
+        if epoch < began:
+            raise UnknownEpoch(f"{entry.name!r} is there from epoch {began} on, and was asked for at epoch {epoch}")
+        later = [-delta for at, delta in self.changes(name, epoch) if at <= now.epoch]
+        return consolidate(Delta.concat([now.contents(entry), *later]))
 
     def tell(self) -> None:
         """Calls the subscribers of what changed; to be called without a lock."""
@@ -102,11 +137,14 @@ class Epochs:
         states = {**self.now.states, **building.states}
         live = {step: states[step] for step in catalog.steps}
         gone = [name for name in old.entries if name not in catalog.entries]
+        began = [*building.restarted, *(name for name in catalog.entries if name not in old.entries)]
+        then = self.journal.define(Snapshot(self.now.epoch + 1, catalog, live), building.changed, began)
         self.history.forget([*gone, *building.restarted])
+        self.history.begin(began, then.epoch)
         self.subscriptions.forget(gone)
         self.work = {step: done for step, done in self.work.items() if step in live}
         self._costs.forget(catalog)
-        self._proceed(Snapshot(self.now.epoch + 1, catalog, live), building.changed, building.work)
+        self._proceed(then, building.changed, building.work)
 
     def _proceed(self, then: Snapshot, changed: Mapping[str, Delta], work: Mapping[Step, Work]) -> None:
         """The next epoch is there. Its changes are told before it is, so that who asks for both misses none."""

@@ -1,8 +1,8 @@
-"""What changed in the views, epoch by epoch, as far back as it is kept.
+"""What changed in tables and views, epoch by epoch, as far back as memory holds it.
 
-Deltas are kept as they came and consolidated when someone reads them. Of each view there are the changes of the last 10 000
-epochs that touched it, or fewer if they have more than a million rows in all; the very last change is there whatever its size.
-So a session that runs for ever needs no more memory than that.
+Deltas are kept as they came; who reads them consolidates. Of each view there are the changes of the last 10 000 epochs that
+touched it, or fewer if they have more than a million rows in all; the very last change is there whatever its size. Of a table,
+a change of more rows is not kept. So a session that runs for ever needs no more memory than that.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from headwater.errors import HistoryGone
-from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -28,42 +25,64 @@ _SLACK = 1 << 20
 
 
 class History:
-    """The latest changes of every view, by its name in lower case."""
+    """The latest changes of every table and view, by its name in lower case."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: int = 0) -> None:
+        """Knows nothing of the epochs up to `start`."""
         self._lock = Lock()
-        self._views: dict[str, _Changes] = {}
+        self._start = start
+        self._relations: dict[str, _Changes] = {}
+
+    def begin(self, names: Collection[str], epoch: int) -> None:
+        """Tables and views that are new, or begin anew, with an epoch."""
+        with self._lock:
+            self._relations.update((name, _Changes(began=epoch)) for name in names)
 
     def add(self, name: str, epoch: int, delta: Delta) -> None:
         with self._lock:
-            self._views.setdefault(name, _Changes()).add(epoch, delta)
+            self._changes(name).add(epoch, delta)
 
-    def since(self, name: str, epoch: int) -> list[tuple[int, Delta]]:
-        """What changed in a view after an epoch."""
+    def add_if_few(self, name: str, epoch: int, delta: Delta) -> None:
+        """The same for a change that, with very many rows, is not worth the memory."""
         with self._lock:
-            changes = self._views.get(name)
-            kept = [] if changes is None else [change for change in changes.kept if change[0] > epoch]
-        if changes is not None and epoch < changes.gone:
-            raise HistoryGone(
-                f"the changes of view {name!r} are kept from epoch {changes.gone + 1} on, and those after epoch {epoch} were "
-                f"asked for; read the view whole, and its changes since {changes.gone} or later"
-            )
-        settled = ((at, consolidate(delta)) for at, delta in kept)
-        return [(at, delta) for at, delta in settled if len(delta)]
+            if len(delta) > ROWS:
+                self._relations[name] = _Changes(gone=epoch, began=self._changes(name).began)
+            else:
+                self._changes(name).add(epoch, delta)
+
+    def since(self, name: str, epoch: int) -> list[tuple[int, Delta]] | None:
+        """What changed in a table or view after an epoch; None if that is not known any more."""
+        with self._lock:
+            changes = self._changes(name)
+            return None if epoch < changes.gone else [change for change in changes.kept if change[0] > epoch]
+
+    def earliest(self, name: str) -> int:
+        """The epoch after which all changes are known."""
+        with self._lock:
+            return self._changes(name).gone
+
+    def began(self, name: str) -> int:
+        """The epoch with which a table or view came to be, as far as that is known."""
+        with self._lock:
+            return self._changes(name).began
 
     def forget(self, names: Collection[str]) -> None:
-        """Drops all that is known of these views."""
+        """Drops all that is known of these tables and views."""
         with self._lock:
             for name in names:
-                self._views.pop(name, None)
+                self._relations.pop(name, None)
+
+    def _changes(self, name: str) -> _Changes:
+        return self._relations.setdefault(name, _Changes(gone=self._start))
 
 
 class _Changes:
-    """The latest changes of one view, and the epoch of the last one that is not kept any more."""
+    """The latest changes of a table or view, the epoch of the last one that is not kept any more, and that of its beginning."""
 
-    def __init__(self) -> None:
+    def __init__(self, gone: int = 0, began: int = 0) -> None:
         self.kept: deque[tuple[int, Delta]] = deque()
-        self.gone = 0
+        self.gone = gone
+        self.began = began
         self._rows = 0
 
     def add(self, epoch: int, delta: Delta) -> None:

@@ -98,7 +98,7 @@ class Costs:
 
 
 def rebuild(now: Snapshot, sources: Mapping[Step, Delta], advanced: Mapping[Step, State]) -> Outcome:
-    """An epoch in which all steps above the sources are built anew; of their outputs, it gives those of views."""
+    """An epoch in which all steps above the sources are built anew; of their outputs, it gives what views keep."""
     catalog = now.catalog
     tables = [table.contents for table in catalog.tables.values() if table.source in sources]
     outcome = run_epoch(tables, now.states, sources, advanced)
@@ -112,9 +112,9 @@ def rebuild(now: Snapshot, sources: Mapping[Step, Delta], advanced: Mapping[Step
     outcome.work.update((step, backfill.work[step]) for step in steps)
     for view in _views(catalog, steps):
         started = perf_counter()
-        change = outcome.states[view.contents][0].difference(now.kept(view)).select(range(len(view.arrow)))
+        change = outcome.states[view.contents][0].difference(now.kept(view))
         if len(change):
-            outcome.outputs[view.output] = change
+            outcome.outputs[view.kept] = change
         done = outcome.work[view.contents]
         seconds = done.seconds + perf_counter() - started
         outcome.work[view.contents] = Work(done.rows_in, done.rows_out, seconds, rebuilt=True)

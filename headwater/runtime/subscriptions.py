@@ -50,7 +50,7 @@ class Subscriptions:
         return end
 
     def announce(self, name: str, epoch: int, delta: Delta, names: pa.Schema) -> None:
-        """Notes what is to be told at the next `tell`."""
+        """Notes what is to be told at the next `tell`, of the columns that have names."""
         subscribers = self._subscribers.get(name)
         if subscribers:
             self._calls.append((name, subscribers, epoch, delta, names))
@@ -76,7 +76,7 @@ class Subscriptions:
                 self._busy = False
 
     def _tell(self, name: str, subscribers: tuple[Subscriber, ...], epoch: int, raw: Delta, names: pa.Schema) -> None:
-        delta = consolidate(raw)
+        delta = consolidate(raw.select(range(len(names))))
         if not len(delta):
             return
         for subscriber in subscribers:

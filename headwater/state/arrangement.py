@@ -25,16 +25,18 @@ from headwater.delta import Delta, no_rows
 from headwater.state import blocks, columns, compaction, consolidation, hashing, loops, runs
 from headwater.state.blocks import format_of, packed
 from headwater.state.probing import Compared, Probe
+from headwater.state.runs import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from headwater.state.compaction import Merging
-    from headwater.state.runs import Run
 
     Indices = NDArray[np.int64]
+    # Neighbouring runs, and one that holds their sum.
+    Exchange = tuple[tuple[Run, ...], Run]
 
 # So many runs of about one size are merged.
 _FAN = 4
@@ -149,17 +151,55 @@ class Arrangement:
 
     def contents(self) -> Delta:
         """All rows, consolidated."""
+        merged: Run | None
         if len(self._runs) > 1:
             merged = runs.merge(self._format, self._runs)
-            # The same value in a better shape: the next one who asks, or inserts, need not merge again.
-            self._runs = (merged,) if len(merged) else ()
-        if not self._runs:
+            if not any(run.is_stored for run in self._runs):
+                # The same value in a better shape: the next one who asks, or inserts, need not merge again.
+                self._runs = (merged,) if len(merged) else ()
+        else:
+            merged = self._runs[0] if self._runs else None
+        if merged is None:
             return Delta(*self._nothing())
-        return Delta(self._named(self._format.unpack(self._runs[0].block)), self._runs[0].weights)
+        return Delta(self._named(self._format.unpack(merged.block)), merged.weights)
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """What it is made of, the oldest first."""
+        return self._runs
+
+    @property
+    def is_merging(self) -> bool:
+        """Whether some of the runs are being merged in the background."""
+        return self._merging is not None
+
+    def merged(self, pieces: Sequence[Run]) -> Run:
+        """Some of the runs as one."""
+        return runs.merge(self._format, pieces)
+
+    def exchanged(self, exchanges: Mapping[Run, Exchange]) -> Arrangement:
+        """The same value with other runs in place of neighbours that they are the sum of, found by the first of these."""
+        if not any(run in exchanges for run in self._runs):
+            return self
+        found: list[Run] = []
+        rest = self._runs
+        while rest:
+            old, new = exchanges.get(rest[0], ((), rest[0]))
+            if old and rest[: len(old)] == old:
+                found += [new] if len(new) else []
+                rest = rest[len(old) :]
+            else:
+                found.append(rest[0])
+                rest = rest[1:]
+        merging = self._merging
+        if merging is not None:
+            single = {first: new for first, (old, new) in exchanges.items() if len(old) == 1}
+            merging = replace(merging, pieces=tuple(single.get(run, run) for run in merging.pieces))
+        return self._of(tuple(found), merging)
 
     def difference(self, other: Arrangement) -> Delta:
         """The rows of this one less those of another with the same columns and key, consolidated."""
-        gone = [replace(run, weights=-run.weights) for run in other._runs]
+        gone = [Run(run.block, -run.weights, run.hashes, run.ties) for run in other._runs]
         pieces = [*self._runs, *gone]
         if not pieces:
             return Delta(*self._nothing())

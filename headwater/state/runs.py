@@ -39,6 +39,11 @@ class Run:
         return len(self.weights)
 
     @property
+    def is_stored(self) -> bool:
+        """Whether it is in a file, for which it would be a loss to copy it."""
+        return False
+
+    @property
     def nbytes(self) -> int:
         hashes = self.hashes.nbytes if self.ties is self.hashes else self.hashes.nbytes + self.ties.nbytes
         return int(self.block.nbytes + self.weights.nbytes + hashes)

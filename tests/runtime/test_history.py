@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from headwater.delta import Delta
-from headwater.errors import HistoryGone
 from headwater.operators.operator import schema_of
 from headwater.runtime import history
 from headwater.runtime.history import History
@@ -28,24 +27,30 @@ def test_epochs_and_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         kept.add("v", 2 * epoch, delta(epoch))
     assert [epoch for epoch, _ in kept.since("v", 6)] == [8, 10, 12, 14, 16]
     assert [epoch for epoch, _ in kept.since("v", 13)] == [14, 16]
-    with pytest.raises(HistoryGone, match="kept from epoch 7 on, and those after epoch 5 were asked for; read the view whole"):
-        kept.since("v", 5)
+    assert kept.since("v", 5) is None
+    assert kept.earliest("v") == 6
     kept.add("v", 17, delta(*range(18)))
     assert [epoch for epoch, _ in kept.since("v", 14)] == [16, 17], "three rows too many went with the oldest epochs"
     kept.add("v", 18, delta(*range(100)))
     assert [(epoch, len(change)) for epoch, change in kept.since("v", 17)] == [(18, 100)], "the last one is always there"
-    with pytest.raises(HistoryGone):
-        kept.since("v", 16)
+    assert kept.since("v", 16) is None
     kept.forget(["v"])
     assert kept.since("v", 0) == []
 
 
-def test_changes_are_consolidated_when_they_are_read() -> None:
+def test_a_large_change_of_a_table_is_not_worth_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "ROWS", 3)
     kept = History()
-    kept.add("v", 1, Delta.concat([delta(1, 2), delta(2, weight=-1)]))
-    kept.add("v", 2, Delta.concat([delta(3), delta(3, weight=-1)]))
-    ((epoch, change),) = kept.since("v", 0)
-    assert (epoch, change.rows.to_pydict(), change.weights.tolist()) == (1, {"c0": [1]}, [1])
+    kept.begin(["t"], 1)
+    kept.add_if_few("t", 2, delta(1, 2, 3))
+    assert kept.since("t", 1) is not None
+    kept.add_if_few("t", 3, delta(1, 2, 3, 4))
+    assert (kept.since("t", 2), kept.since("t", 3), kept.began("t")) == (None, [], 1)
+
+
+def test_nothing_is_known_of_epochs_before_the_start() -> None:
+    kept = History(start=7)
+    assert (kept.since("v", 6), kept.since("v", 7)) == (None, [])
 
 
 def test_a_slice_does_not_hold_what_it_was_cut_from() -> None:

@@ -1,0 +1,61 @@
+"""What an epoch must pass before anyone sees it, where epochs are to outlive the process."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Protocol
+
+from headwater.errors import HistoryGone
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from headwater.compiler.dataflow import Step
+    from headwater.delta import Delta
+    from headwater.operators.operator import State
+    from headwater.runtime.catalog import Snapshot
+
+
+class Journal(Protocol):
+    """Keeps epochs. Raising means that the epoch does not come to be."""
+
+    def commit(self, then: Snapshot, tables: Mapping[str, Delta], views: Mapping[str, Delta], seconds: float) -> None:
+        """Notes what an epoch changed, by names in lower case; views with the columns that only serve to order them."""
+        ...
+
+    def defining(self) -> AbstractContextManager[object]:
+        """Held by who is about to define, before the lock of writers."""
+        ...
+
+    def prepare(self, states: Mapping[Step, State]) -> dict[Step, State]:
+        """Takes new states of a catalog ahead of it, while commits go on; gives the same states as they are kept now."""
+        ...
+
+    def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:
+        """Notes an epoch with another catalog; `began` are the tables and views whose history starts with it."""
+        ...
+
+    def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
+        """What changed in a table or view after an epoch, where memory only has what is after the `earliest`."""
+        ...
+
+
+class NoJournal:
+    """Epochs that end with the process."""
+
+    def commit(self, then: Snapshot, tables: Mapping[str, Delta], views: Mapping[str, Delta], seconds: float) -> None: ...
+
+    def defining(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def prepare(self, states: Mapping[Step, State]) -> dict[Step, State]:
+        return dict(states)
+
+    def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:  # noqa: ARG002
+        return then
+
+    def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
+        raise HistoryGone(
+            f"the changes of {name!r} are kept from epoch {earliest + 1} on, and those after epoch {after} were asked for; "
+            f"read it whole, and its changes since {earliest} or later"
+        )

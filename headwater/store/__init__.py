@@ -1,0 +1,1 @@
+"""What outlives the process: files, the log, manifests, the lease of the one writer."""

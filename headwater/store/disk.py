@@ -1,0 +1,232 @@
+"""The few things that the store does to a file system, and which of them survive a loss of power.
+
+A name is a path below the directory, with slashes. What `write` and `rename` did is certain only after `settle` of the folder,
+what was appended to a log only after its `sync`. All of the store's safety is made of these, so a test that breaks them — by
+a kill before or amid one, by forgetting what was not settled, by a full disk — has broken whatever can break.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import contextmanager, suppress
+from mmap import ACCESS_COPY, mmap
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    # Writes a file's content to where it is told.
+    Fill = Callable[[pa.NativeFile], object]
+
+_WORKING = ".part"
+_LOCK = "lease.lock"
+
+
+class Appending(Protocol):
+    """A file that grows at its end."""
+
+    size: int
+
+    def append(self, pieces: Sequence[bytes | pa.Buffer]) -> None: ...
+
+    def sync(self) -> None:
+        """What was appended is certain from here on."""
+        ...
+
+    def cut(self, size: int) -> None:
+        """Takes back what came after the first `size` bytes."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A directory of the store."""
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        ...
+
+    def write(self, name: str, fill: Fill) -> int:
+        """A new file, its content certain, its name not yet; gives its size."""
+        ...
+
+    def rename(self, name: str, new: str) -> None: ...
+
+    def settle(self, folder: str) -> None:
+        """Names given and taken in the folder are certain from here on."""
+        ...
+
+    def replace(self, name: str, data: bytes) -> None:
+        """The file has this content, or still the one before, whatever happens; then it is certain."""
+        ...
+
+    def log(self, name: str) -> Appending:
+        """A new, empty log, its name certain."""
+        ...
+
+    def read(self, name: str, start: int = 0) -> bytes: ...
+
+    def map(self, name: str) -> mmap:
+        """The content of a file that never changes, read as it is needed."""
+        ...
+
+    def size(self, name: str) -> int | None:
+        """Bytes of the file; None if there is none."""
+        ...
+
+    def files(self, folder: str) -> list[str]:
+        """The names of all files in a folder, in order."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Whoever has mapped the file goes on reading it."""
+        ...
+
+    def touch(self, name: str) -> None:
+        """Sets the time of the file to now."""
+        ...
+
+    def touched(self, name: str) -> float:
+        """The time of the file, as `time` counts; 0 if there is none."""
+        ...
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """At most one process at a time is within, as far as the file system knows how."""
+        ...
+
+
+class LocalDisk:
+    """A directory of the local file system, or of one that is mounted as if it were."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @property
+    def place(self) -> str:
+        return str(self.root)
+
+    def write(self, name: str, fill: Fill) -> int:
+        path = self._path_to_make(name)
+        try:
+            with pa.OSFile(str(path), "wb") as sink:
+                fill(sink)
+                size = int(sink.tell())
+            _sync(path)
+        except OSError:
+            with suppress(OSError):
+                path.unlink()
+            raise
+        return size
+
+    def rename(self, name: str, new: str) -> None:
+        self.path(name).rename(self.path(new))
+
+    def settle(self, folder: str) -> None:
+        _sync(self.path(folder))
+
+    def replace(self, name: str, data: bytes) -> None:
+        self.write(name + _WORKING, lambda sink: sink.write(data))
+        self.rename(name + _WORKING, name)
+        self.settle(str(PurePosixPath(name).parent))
+
+    def log(self, name: str) -> Appending:
+        log = LocalLog(self._path_to_make(name))
+        self.settle(str(PurePosixPath(name).parent))
+        return log
+
+    def read(self, name: str, start: int = 0) -> bytes:
+        with self.path(name).open("rb") as file:
+            file.seek(start)
+            return file.read()
+
+    def map(self, name: str) -> mmap:
+        # Compiled loops take arrays that may be written to; a private mapping is one, and nobody writes.
+        with self.path(name).open("rb") as file:
+            return mmap(file.fileno(), 0, access=ACCESS_COPY)
+
+    def size(self, name: str) -> int | None:
+        try:
+            return self.path(name).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def files(self, folder: str) -> list[str]:
+        try:
+            found = sorted(entry.name for entry in os.scandir(self.path(folder)) if entry.is_file())
+        except FileNotFoundError:
+            return []
+        return [f"{folder}/{name}" for name in found if not name.endswith(_WORKING)]
+
+    def remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            self.path(name).unlink()
+
+    def touch(self, name: str) -> None:
+        os.utime(self.path(name))
+
+    def touched(self, name: str) -> float:
+        try:
+            return self.path(name).stat().st_mtime
+        except FileNotFoundError:
+            return 0.0
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        with self.path(_LOCK).open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def path(self, name: str) -> Path:
+        return self.root / name
+
+    def _path_to_make(self, name: str) -> Path:
+        """The path of a file to come, whose folder is there, and certain."""
+        path = self.path(name)
+        if not path.parent.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _sync(path.parent.parent)
+        return path
+
+
+class LocalLog:
+    """A log on a local disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        self.size = 0
+
+    def append(self, pieces: Sequence[bytes | pa.Buffer]) -> None:
+        self.size += sum(_written(self._descriptor, piece) for piece in pieces)
+
+    def sync(self) -> None:
+        os.fdatasync(self._descriptor)
+
+    def cut(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+        self.size = size
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _written(descriptor: int, piece: bytes | pa.Buffer) -> int:
+    view = memoryview(piece)
+    total = len(view)
+    while len(view):
+        view = view[os.write(descriptor, view) :]
+    return total

@@ -1,0 +1,138 @@
+"""The lease: who may write to a directory.
+
+    fence    grows by one with every holder; what an older holder writes after that is void, whenever it arrives
+    alive    a holder touches the lease three times within its time-out; one that has not, or whose process is gone, has lost it
+
+A writer that was asleep cannot know that it has lost the lease until it looks. So it looks *after* its record is on disk and
+before it tells anyone: if the lease was still its own then, whoever takes over will read that record.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from threading import Event, Thread
+from time import time
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from headwater.errors import DirectoryInUse
+
+if TYPE_CHECKING:
+    from headwater.store.disk import Disk
+
+FILE = "lease.json"
+TIMEOUT = 10.0
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds, or held, a lease."""
+
+    fence: int
+    token: str
+    host: str
+    process: int
+    user: str
+    started: str
+    """When the process started, by its system's clock: numbers of processes are used again."""
+    released: bool = False
+
+    @property
+    def words(self) -> str:
+        return f"process {self.process} of {self.user} on {self.host}"
+
+    @property
+    def gone(self) -> bool:
+        """Whether the process has ended for certain."""
+        return self.host == socket.gethostname() and _started(self.process) != self.started
+
+
+class Lease:
+    """The right to write, held until it is released or lost."""
+
+    def __init__(self, disk: Disk, holder: Holder, timeout: float) -> None:
+        self.holder = holder
+        self._disk = disk
+        self._timeout = timeout
+        self._over = Event()
+        self._heart = Thread(target=self._beat, name="headwater-lease", daemon=True)
+        self._heart.start()
+
+    @property
+    def fence(self) -> int:
+        return self.holder.fence
+
+    def require(self) -> None:
+        """Raises unless the lease is still held."""
+        present = current(self._disk)
+        if present is None or present.token != self.holder.token:
+            by = "nobody" if present is None else present.words
+            raise DirectoryInUse(
+                f"this session has lost the directory {self._disk.place!r}, which is now held by {by}; what it had committed "
+                "before is safe. Connect again to go on"
+            )
+
+    def release(self) -> None:
+        """Lets the next one in at once."""
+        self._over.set()
+        self._heart.join()
+        with suppress(DirectoryInUse, OSError):
+            self.require()
+            _put(self._disk, Holder(**{**asdict(self.holder), "released": True}))
+
+    def _beat(self) -> None:
+        while not self._over.wait(self._timeout / 3):
+            with suppress(OSError, DirectoryInUse):
+                self.require()
+                self._disk.touch(FILE)
+
+
+def acquire(disk: Disk, timeout: float = TIMEOUT) -> Lease:
+    """Takes the lease, from nobody, from one who has released it, or from one who is not alive any more."""
+    with disk.exclusive():
+        before = current(disk)
+        if before is not None and not (before.released or before.gone):
+            age = time() - disk.touched(FILE)
+            if age < timeout:
+                raise DirectoryInUse(
+                    f"the directory {disk.place!r} is being written by {before.words}, last seen {age:.1f} s ago; close it "
+                    f'there, or read it with mode="r". If that process has died elsewhere, try again in {timeout:.0f} s'
+                )
+        process = os.getpid()
+        fence = 1 if before is None else before.fence + 1
+        holder = Holder(fence, uuid4().hex, socket.gethostname(), process, _user(), _started(process))
+        _put(disk, holder)
+    return Lease(disk, holder, timeout)
+
+
+def current(disk: Disk) -> Holder | None:
+    """The last one who took the lease."""
+    try:
+        return Holder(**json.loads(disk.read(FILE)))
+    except FileNotFoundError:
+        return None
+
+
+def _put(disk: Disk, holder: Holder) -> None:
+    disk.replace(FILE, json.dumps(asdict(holder)).encode())
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
+
+
+def _started(process: int) -> str:
+    """When a process of this system started, as the kernel counts; empty if there is none."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            return file.read().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""

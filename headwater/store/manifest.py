@@ -1,0 +1,137 @@
+"""Manifests: everything at one epoch, as the names of the files that hold it.
+
+    manifests/<fence>-<epoch>.json  =  checksum | JSON: the catalog's file, and for every step the runs of its arrangements
+
+A manifest appears whole or not at all, and what it names is on disk before it is. The one of the highest fence and epoch
+counts; what happened after it is in the log.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import xxhash
+
+from headwater.errors import DamagedFile, UnknownFormat
+from headwater.state.arrangement import Arrangement
+from headwater.store.runfiles import Place, StoredRun
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from headwater.operators.operator import State
+    from headwater.store.disk import Disk
+
+FORMAT = 1
+MARK = "headwater.json"
+FOLDER = "manifests"
+_NAME = re.compile(r"manifests/(\d+)-(\d+)\.json")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The content of a directory at an epoch; the states of step i of the catalog are at place i."""
+
+    fence: int
+    epoch: int
+    time: float
+    catalog: str | None
+    states: tuple[tuple[Kept, ...], ...]
+
+    @property
+    def name(self) -> str:
+        return f"{FOLDER}/{self.fence:08}-{self.epoch:012}.json"
+
+    def places(self) -> Iterator[Place]:
+        return (place for state in self.states for kept in state for place in kept.runs)
+
+    def files(self) -> dict[str, int]:
+        """The files of runs, and how many bytes of each are in use."""
+        found: dict[str, int] = {}
+        for place in self.places():
+            found[place.file] = found.get(place.file, 0) + place.bytes
+        return found
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An arrangement: its columns, key, the width of its weights, and its runs."""
+
+    columns: str
+    key: tuple[int, ...]
+    width: int | None
+    runs: tuple[Place, ...]
+
+    @staticmethod
+    def of(arrangement: Arrangement, places: Sequence[Place]) -> Kept:
+        columns = base64.b64encode(arrangement.schema.serialize()).decode()
+        return Kept(columns, arrangement.key, arrangement.width, tuple(places))
+
+    def arrangement(self, disk: Disk) -> Arrangement:
+        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.columns)))
+        return Arrangement(schema, self.key, self.width, tuple(StoredRun(disk, place) for place in self.runs))
+
+
+def states(disk: Disk, manifest: Manifest) -> list[State]:
+    """The state of every step."""
+    return [tuple(kept.arrangement(disk) for kept in state) for state in manifest.states]
+
+
+def write(disk: Disk, manifest: Manifest) -> None:
+    put(disk, manifest.name, asdict(manifest))
+
+
+def newest(disk: Disk) -> Manifest | None:
+    """The manifest that counts."""
+    names = [name for name in disk.files(FOLDER) if _NAME.fullmatch(name)]
+    if not names:
+        return None
+    found = get(disk, names[-1])
+    kept = tuple(tuple(_kept(**each) for each in state) for state in found.pop("states"))
+    return Manifest(**found, states=kept)
+
+
+def mark(disk: Disk) -> None:
+    """Makes the directory one of ours."""
+    disk.replace(MARK, json.dumps({"format": FORMAT}).encode())
+
+
+def is_marked(disk: Disk) -> bool:
+    """Whether the directory is one of ours, which this release can read."""
+    try:
+        found = json.loads(disk.read(MARK))["format"]
+    except FileNotFoundError:
+        return False
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedFile(MARK, "it does not say which format the directory has") from error
+    if found > FORMAT:
+        raise UnknownFormat(
+            f"{disk.place!r} has the format {found}, and this release knows formats up to {FORMAT}; "
+            "open it with the release that has written it, or a newer one"
+        )
+    return True
+
+
+def put(disk: Disk, name: str, content: object) -> None:
+    """A JSON file with its checksum."""
+    text = json.dumps(content, separators=(",", ":")).encode()
+    disk.replace(name, xxhash.xxh3_64_hexdigest(text).encode() + b"\n" + text)
+
+
+def get(disk: Disk, name: str) -> Any:  # noqa: ANN401  (whatever was put)
+    try:
+        check, _, text = disk.read(name).partition(b"\n")
+    except OSError as error:
+        raise DamagedFile(name, f"it cannot be read: {error}") from error
+    if xxhash.xxh3_64_hexdigest(text).encode() != check:
+        raise DamagedFile(name, "its checksum is not the one it was written with")
+    return json.loads(text)
+
+
+def _kept(columns: str, key: list[int], width: int | None, runs: list[dict[str, Any]]) -> Kept:
+    return Kept(columns, tuple(key), width, tuple(Place(**place) for place in runs))

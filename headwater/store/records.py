@@ -1,0 +1,121 @@
+"""Records of the log: what one epoch changed, in bytes that tell whether they are whole.
+
+    record  =  length | checksum | head | delta | delta | …
+    head    =  JSON: epoch, time, and of each delta the relation, its length, and, the first time in a segment, its columns
+
+Deltas are Arrow messages with the weights as their last column. Of a record that was not written to its end, or that was
+damaged, nothing is read: the checksum is over all of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import xxhash
+
+from headwater.delta import Delta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_FRAME = struct.Struct("<QQ")
+_HEAD = struct.Struct("<I")
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What an epoch changed: rows of tables, and of views with the columns that only serve to order them."""
+
+    epoch: int
+    time: float
+    tables: Mapping[str, Delta]
+    views: Mapping[str, Delta]
+    began: list[str] | None = None
+    """In an epoch that defines something: the tables and views whose history starts with it."""
+
+
+class Encoder:
+    """Records to bytes; one for each segment, which describes every relation once."""
+
+    def __init__(self) -> None:
+        self._described: dict[str, pa.Schema] = {}
+
+    def encode(self, record: Record) -> list[bytes | pa.Buffer]:
+        """The pieces of a record."""
+        described = []
+        bodies: list[bytes | pa.Buffer] = []
+        for kind, deltas in (("table", record.tables), ("view", record.views)):
+            for name, delta in deltas.items():
+                body = _with_weights(delta).serialize()
+                entry = {"kind": kind, "name": name, "bytes": body.size}
+                columns = self._columns(f"{kind} {name}", delta.schema)
+                described.append(entry if columns is None else {**entry, "columns": columns})
+                bodies.append(body)
+        began = {} if record.began is None else {"began": record.began}
+        head = json.dumps({"epoch": record.epoch, "time": record.time, "deltas": described, **began}).encode()
+        # Arrays are read where they lie, so they lie at multiples of eight.
+        head += b" " * (-(_FRAME.size + _HEAD.size + len(head)) % 8)
+        pieces = [_HEAD.pack(len(head)), head, *bodies]
+        check = xxhash.xxh3_64()
+        for piece in pieces:
+            check.update(piece)
+        return [_FRAME.pack(sum(map(len, pieces)), check.intdigest()), *pieces]
+
+    def _columns(self, relation: str, schema: pa.Schema) -> str | None:
+        if self._described.get(relation) == schema:
+            return None
+        self._described[relation] = schema
+        return base64.b64encode(schema.serialize()).decode()
+
+
+class Decoder:
+    """Bytes to records, in the order in which they were written."""
+
+    def __init__(self) -> None:
+        self._described: dict[str, pa.Schema] = {}
+
+    def decode(self, data: bytes, start: int = 0) -> Iterator[tuple[Record, int]]:
+        """The whole records from a place on, each with the place where it ends."""
+        while (payload := framed(data, start)) is not None:
+            start += _FRAME.size + len(payload)
+            yield self._record(payload), start
+
+    def _record(self, payload: memoryview) -> Record:
+        (length,) = _HEAD.unpack_from(payload)
+        head = json.loads(bytes(payload[_HEAD.size : _HEAD.size + length]))
+        found: dict[str, dict[str, Delta]] = {"table": {}, "view": {}}
+        start = _HEAD.size + length
+        for entry in head["deltas"]:
+            relation = f"{entry['kind']} {entry['name']}"
+            if "columns" in entry:
+                self._described[relation] = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(entry["columns"])))
+            body = pa.py_buffer(payload[start : start + entry["bytes"]])
+            found[entry["kind"]][entry["name"]] = _without_weights(body, self._described[relation])
+            start += entry["bytes"]
+        return Record(head["epoch"], head["time"], found["table"], found["view"], head.get("began"))
+
+
+def framed(data: bytes, start: int) -> memoryview | None:
+    """The payload of the record that begins at a place; None if no whole one does."""
+    if start + _FRAME.size > len(data):
+        return None
+    length, check = _FRAME.unpack_from(data, start)
+    payload = memoryview(data)[start + _FRAME.size : start + _FRAME.size + length]
+    if len(payload) < length or xxhash.xxh3_64_intdigest(payload) != check:
+        return None
+    return payload
+
+
+def _with_weights(delta: Delta) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([*delta.rows.columns, pa.array(delta.weights)], [*delta.schema.names, "weight"])
+
+
+def _without_weights(body: pa.Buffer, schema: pa.Schema) -> Delta:
+    batch = pa.ipc.read_record_batch(pa.ipc.read_message(body), schema.append(pa.field("weight", pa.int64())))
+    rows = batch.select(range(len(schema)))
+    return Delta(rows, batch.column(len(schema)).to_numpy())

@@ -1,0 +1,151 @@
+"""Runs in files: the arrays of a run as one Arrow record batch, mapped when read.
+
+    bundle  =  run | run | …         each an Arrow IPC stream of one batch, from a multiple of 64 bytes on
+    run     =  words: one binary a row | weights | hashes | ties, unless they are the hashes | the other columns, as they are
+
+Many small runs share a file, because each file costs a sync; a large one has a file of its own, so that it can go alone.
+A run is checked against its checksum when it is first read, not before: to open a directory costs nothing, and yet no wrong
+number is ever computed from a damaged file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import xxhash
+
+from headwater.errors import DamagedFile
+from headwater.state.blocks import Block
+from headwater.state.runs import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from mmap import mmap
+
+    from numpy.typing import NDArray
+
+    from headwater.store.disk import Disk
+
+# From so many bytes on, a run has a file of its own.
+LARGE = 1 << 20
+_ALIGNED = 64
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run is kept: a slice of a file, with its checksum and the number of its rows."""
+
+    file: str
+    start: int
+    bytes: int
+    rows: int
+    check: str
+
+
+class StoredRun(Run):
+    """A run in a file, which is read, and checked, when it is first needed."""
+
+    __slots__ = ("_disk", "place")
+    place: Place
+
+    def __init__(self, disk: Disk, place: Place) -> None:
+        object.__setattr__(self, "_disk", disk)
+        object.__setattr__(self, "place", place)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  (a field of the run)
+        """Called for fields that are not there yet, that is, once."""
+        if name not in Run.__slots__:
+            raise AttributeError(name)
+        run = read(self._disk, self.place)
+        for field in Run.__slots__:
+            object.__setattr__(self, field, getattr(run, field))
+        return getattr(run, name)
+
+    def __len__(self) -> int:
+        return self.place.rows
+
+    @property
+    def is_stored(self) -> bool:
+        return True
+
+    @property
+    def nbytes(self) -> int:
+        return self.place.bytes
+
+
+def write(disk: Disk, name: str, runs: Sequence[Run]) -> list[StoredRun]:
+    """Writes runs into one new file; where each of them is."""
+    slices: list[tuple[int, int]] = []
+
+    def fill(sink: pa.NativeFile) -> None:
+        for run in runs:
+            sink.write(b"\0" * (-sink.tell() % _ALIGNED))
+            start = sink.tell()
+            batch = _batch(run)
+            with pa.ipc.new_stream(sink, batch.schema) as stream:
+                stream.write_batch(batch)
+            slices.append((start, sink.tell() - start))
+
+    disk.write(name, fill)
+    memory = disk.map(name)
+    return [
+        StoredRun(disk, Place(name, start, size, len(run), _digest(memory, start, size)))
+        for run, (start, size) in zip(runs, slices, strict=True)
+    ]
+
+
+def read(disk: Disk, place: Place) -> Run:
+    """The run at a place, of arrays that lie in the file itself."""
+    memory = checked(disk, place)
+    whole = pa.py_buffer(memory)
+    batch = pa.ipc.open_stream(whole.slice(place.start, place.bytes)).read_next_batch()
+
+    def lines(name: str, dtype: type[np.generic]) -> NDArray[Any]:
+        """A binary column as lines of numbers; the buffer of a column is read-only, what it lies in is not."""
+        if name not in batch.schema.names:
+            return np.empty((place.rows, 0), dtype)
+        column = batch.column(name)
+        width = column.type.byte_width // 8
+        start = column.buffers()[1].address - whole.address
+        return np.frombuffer(memory, dtype, place.rows * width, start).reshape(place.rows, width)
+
+    hashes = lines("hashes", np.uint64)[:, 0]
+    ties = lines("ties", np.uint64)[:, 0] if "ties" in batch.schema.names else hashes
+    weights = lines("weights", np.int64)[:, 0] if "weights" in batch.schema.names else lines("vectors", np.int64)
+    others = [batch.column(i) for i, name in enumerate(batch.schema.names) if name.startswith("other")]
+    return Run(Block(lines("words", np.uint64), tuple(others)), weights, hashes, ties)
+
+
+def checked(disk: Disk, place: Place) -> mmap:
+    """The file in which a run is, after its checksum was found right."""
+    try:
+        memory = disk.map(place.file)
+    except (OSError, ValueError) as error:
+        raise DamagedFile(place.file, f"it cannot be read: {error}") from error
+    if len(memory) < place.start + place.bytes:
+        raise DamagedFile(place.file, f"it has {len(memory):,} bytes, and a run in it should end at {place.start + place.bytes:,}")
+    if _digest(memory, place.start, place.bytes) != place.check:
+        raise DamagedFile(place.file, "its checksum is not the one it was written with")
+    return memory
+
+
+def _batch(run: Run) -> pa.RecordBatch:
+    columns = {"words": run.block.words, "hashes": run.hashes}
+    if run.ties is not run.hashes:
+        columns["ties"] = run.ties
+    columns["weights" if run.weights.ndim == 1 else "vectors"] = run.weights
+    arrays = {name: _binary(values) for name, values in columns.items() if values.size}
+    arrays |= {f"other{i}": array for i, array in enumerate(run.block.others)}
+    return pa.RecordBatch.from_arrays([*arrays.values()], names=[*arrays])
+
+
+def _binary(lines: NDArray[Any]) -> pa.Array:
+    width = 8 * (1 if lines.ndim == 1 else lines.shape[1])
+    return pa.Array.from_buffers(pa.binary(width), len(lines), [None, pa.py_buffer(np.ascontiguousarray(lines))])
+
+
+def _digest(memory: mmap, start: int, size: int) -> str:
+    return xxhash.xxh3_64_hexdigest(memoryview(memory)[start : start + size])

@@ -1,0 +1,300 @@
+"""The store: a directory in which tables, views, epochs and the states of all operators outlive the process.
+
+    commit    one record to the log, one sync                      what users changed, and what that changed in the views
+    fold      new runs to files, then a manifest that names them   in the background; the log before it is only history
+    reopen    the newest manifest, and the records after it, run through the dataflow once more
+
+An epoch is acknowledged when its record is certain and the lease was still held after that. Locks are taken in this order:
+`defining` of the epochs, `_folding`, `writing` of the epochs.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import Event, RLock, Thread
+from time import time
+from typing import TYPE_CHECKING, Any
+
+from headwater.errors import HeadwaterError, HistoryGone, StorageFailed
+from headwater.runtime.catalog import Snapshot
+from headwater.store import lease, log, manifest
+from headwater.store.folding import Fold
+from headwater.store.manifest import Manifest
+from headwater.store.records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from headwater.compiler.dataflow import Step
+    from headwater.delta import Delta
+    from headwater.operators.operator import State
+    from headwater.runtime.catalog import Catalog
+    from headwater.runtime.epochs import Epochs
+    from headwater.store.disk import Disk
+
+    Encode = Callable[[Catalog], Any]
+    Decode = Callable[[Any], Catalog]
+
+DURABILITY = ("sync", "async", "memory")
+# With `async`, an epoch is certain so many seconds later at most.
+LAG = 0.1
+# A fold is due when so many bytes were logged, or when it would take so many seconds to run the records again.
+_BYTES = 16 << 20
+_SECONDS = 5.0
+# Files of which a smaller share is in use are written again.
+_SPARSE = 0.25
+_RUNS = "runs"
+_CATALOGS = "catalogs"
+
+_log = logging.getLogger("headwater")
+
+
+@dataclass(frozen=True)
+class Retention:
+    """How long changes are kept: for so many epochs, or so many seconds."""
+
+    epochs: int | None = 10_000
+    seconds: float | None = None
+
+
+class Store:
+    """The writer's hold on a directory, and the journal of its epochs."""
+
+    def __init__(self, disk: Disk, durability: str, retention: Retention, timeout: float = lease.TIMEOUT) -> None:
+        self._disk = disk
+        self._durability = durability
+        self._retention = retention
+        self._epochs: Epochs | None = None
+        self._folding = RLock()
+        self._due = Event()
+        self._over = Event()
+        self._seconds = 0.0
+        self._files = 0
+        self._unsafe: OSError | None = None
+        with _storage(disk, "opened"):
+            if not manifest.is_marked(disk):
+                manifest.mark(disk)
+            self._lease = lease.acquire(disk, timeout)
+            try:
+                self._manifest = manifest.newest(disk) or Manifest(self._lease.fence, 0, time(), None, ())
+                self._log = log.Writer(disk, self._lease.fence)
+            except BaseException:
+                self._lease.release()
+                raise
+        self._threads = [Thread(target=self._fold_when_due, name="headwater-fold", daemon=True)]
+        if durability == "async":
+            self._threads.append(Thread(target=self._sync_at_times, name="headwater-sync", daemon=True))
+
+    # -- from the directory
+
+    def snapshot(self, decode: Decode) -> Snapshot:
+        """Everything as of the newest manifest."""
+        if self._manifest.catalog is None:
+            return Snapshot()
+        catalog = decode(manifest.get(self._disk, self._manifest.catalog))
+        states = manifest.states(self._disk, self._manifest)
+        return Snapshot(self._manifest.epoch, catalog, dict(zip(catalog.steps, states, strict=True)))
+
+    def tail(self) -> Iterator[Record]:
+        """What happened after that."""
+        for record in log.read(self._disk, self._manifest.epoch):
+            if record.began is not None:
+                # A definition counts with its manifest, and there is none.
+                return
+            yield record
+
+    def attach(self, epochs: Epochs, encode: Encode) -> None:
+        """From here on, the epochs are kept. What an older holder of the lease may still write is void."""
+        self._epochs = epochs
+        self._encode = encode
+        if self._durability != "memory":
+            with _storage(self._disk, "written"):
+                self._log.begin(epochs.now.epoch + 1)
+        for thread in self._threads:
+            thread.start()
+
+    # -- the journal
+
+    def commit(self, then: Snapshot, tables: Mapping[str, Delta], views: Mapping[str, Delta], seconds: float) -> None:
+        if self._unsafe is not None:
+            raise StorageFailed(
+                f"{self._disk.place!r} could not be written some time ago ({self._unsafe}), and epochs after that may be lost; "
+                "connect again"
+            )
+        self._seconds += seconds
+        if self._durability == "memory":
+            self._lease.require()
+        else:
+            self._append(Record(then.epoch, time(), tables, views))
+        if self._log.bytes > _BYTES or self._seconds > _SECONDS:
+            self._due.set()
+
+    @contextmanager
+    def defining(self) -> Iterator[None]:
+        with self._folding:
+            yield
+
+    def prepare(self, states: Mapping[Step, State]) -> dict[Step, State]:
+        fold = Fold(self._disk, self._new_file)
+        with _storage(self._disk, "written"):
+            fold.write(states.values())
+        return {step: fold.exchanged(state) for step, state in states.items()}
+
+    def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:
+        if self._durability != "memory":
+            self._append(Record(then.epoch, time(), {}, views, began=sorted(began)))
+        try:
+            with _storage(self._disk, "written"):
+                catalog = f"{_CATALOGS}/{self._lease.fence:08}-{then.epoch:012}.json"
+                manifest.put(self._disk, catalog, self._encode(then.catalog))
+                fold = self._keep(then, catalog)
+        finally:
+            # Whether it counts or not, the next record has nothing to do with this one.
+            self._log.abandon()
+        self._due.set()
+        return Snapshot(then.epoch, then.catalog, {step: fold.exchanged(state) for step, state in then.states.items()})
+
+    def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
+        earliest = min(earliest, log.start(self._disk, self._manifest.epoch))
+        if after < earliest:
+            raise HistoryGone(
+                f"the changes of {name!r} are kept from epoch {earliest + 1} on, and those after epoch {after} were asked for; "
+                f"read it whole, and its changes since {earliest} or later"
+            )
+        found: list[tuple[int, Delta]] = []
+        for record in log.read(self._disk, after):
+            if record.began is not None and name in record.began:
+                found = []
+            deltas = {**record.tables, **record.views}
+            if name in deltas:
+                found.append((record.epoch, deltas[name]))
+        return found
+
+    # -- the end
+
+    def close(self) -> None:
+        """Folds what is left, and lets the next writer in."""
+        self._over.set()
+        self._due.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+        if self._epochs is not None and self._epochs.now.epoch > self._manifest.epoch:
+            try:
+                self.fold()
+            except (HeadwaterError, OSError) as error:
+                # Nothing is lost: the log has it.
+                _log.warning("The directory could not be folded at the end", exc_info=error)
+        with suppress(OSError):
+            self._log.close()
+        self._lease.release()
+
+    # -- folding
+
+    def fold(self) -> None:
+        """Brings all that is only in memory into files, beside the commits."""
+        assert self._epochs is not None
+        with self._folding, _storage(self._disk, "written"):
+            with self._epochs.writing:
+                now = self._epochs.now
+                if self._durability != "memory" and self._log.bytes:
+                    self._lease.require()
+                    self._log.begin(now.epoch + 1)
+                self._seconds = 0.0
+            if now.epoch > self._manifest.epoch:
+                assert self._manifest.catalog is not None
+                self._epochs.exchange(self._keep(now, self._manifest.catalog).exchanged)
+            self._collect()
+
+    def _keep(self, now: Snapshot, catalog: str) -> Fold:
+        """Writes what is not in files yet, and then the manifest, with which it all counts."""
+        fold = Fold(self._disk, self._new_file, self._sparse())
+        states = [now.states[step] for step in now.catalog.steps]
+        fold.write(states)
+        if fold.bytes:
+            self._disk.settle(_RUNS)
+        kept = tuple(map(fold.kept, states))
+        made = Manifest(self._lease.fence, now.epoch, time(), catalog, kept)
+        self._lease.require()
+        manifest.write(self._disk, made)
+        self._manifest = made
+        return fold
+
+    def _sparse(self) -> set[str]:
+        """Files of which little is in use any more."""
+        used = self._manifest.files()
+        return {file for file, count in used.items() if count < _SPARSE * (self._disk.size(file) or 0)}
+
+    def _collect(self) -> None:
+        """Removes files that nothing needs any more; whoever still reads one has it open."""
+        self._lease.require()
+        needed = {*self._manifest.files(), self._manifest.name, self._manifest.catalog}
+        for folder in (_RUNS, _CATALOGS, manifest.FOLDER):
+            for name in self._disk.files(folder):
+                if name not in needed and _fence(name) <= self._lease.fence:
+                    self._disk.remove(name)
+        for segment in self._outdated():
+            self._disk.remove(segment.name)
+
+    def _outdated(self) -> Iterator[log.Segment]:
+        """The segments of the log that no one asks for any more."""
+        oldest = 0 if self._retention.epochs is None else self._manifest.epoch - self._retention.epochs
+        since = 0.0 if self._retention.seconds is None else time() - self._retention.seconds
+        for segment, end in log.with_ends(log.segments(self._disk)):
+            if end is None or end > self._manifest.epoch + 1:
+                continue
+            by_count = self._retention.epochs is not None and end <= oldest
+            by_age = self._retention.seconds is not None and self._disk.touched(segment.name) < since
+            if by_count or by_age or self._durability == "memory":
+                yield segment
+
+    def _new_file(self) -> str:
+        self._files += 1
+        return f"{_RUNS}/{self._lease.fence:08}-{self._files:08}.arrow"
+
+    # -- threads
+
+    def _append(self, record: Record) -> None:
+        with _storage(self._disk, "written"):
+            self._log.append(record)
+            try:
+                if self._durability == "sync" or record.began is not None:
+                    self._log.sync()
+                self._lease.require()
+            except BaseException:
+                self._log.abandon()
+                raise
+
+    def _fold_when_due(self) -> None:
+        while not self._over.is_set():
+            self._due.wait()
+            self._due.clear()
+            if self._over.is_set():
+                return
+            try:
+                self.fold()
+            except Exception as error:  # noqa: BLE001  (whatever it is, the log has it all, and the next fold tries again)
+                _log.warning("The directory could not be folded and will be later", exc_info=error)
+
+    def _sync_at_times(self) -> None:
+        assert self._epochs is not None
+        while not self._over.wait(LAG / 2):
+            try:
+                self._log.sync()
+            except OSError as error:
+                self._unsafe = error
+
+
+@contextmanager
+def _storage(disk: Disk, done: str) -> Iterator[None]:
+    """What the disk refuses, as an error of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailed(f"{disk.place!r} could not be {done}: {error.strerror or error}; nothing was changed") from error
+
+
+def _fence(name: str) -> int:
+    return int(name.rpartition("/")[2].partition("-")[0])

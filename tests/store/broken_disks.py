@@ -1,0 +1,156 @@
+"""Disks that break: at any one operation, or in what they forget when the power goes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from headwater.store.disk import LocalDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from headwater.store.disk import Appending, Fill
+
+
+class Killed(BaseException):
+    """The process is gone: nothing may handle this."""
+
+
+class Fuse:
+    """Lets so many operations pass and then breaks, for good."""
+
+    def __init__(self, operations: int | None = None, error: Callable[[], BaseException] = Killed, *, once: bool = False) -> None:
+        self.left = operations
+        self.error = error
+        self.once = once
+        self.passed = 0
+        self.burnt = False
+
+    def half(self) -> bool:
+        """Whether this operation is the one that breaks; half of it may be done."""
+        self.passed += 1
+        if self.burnt and not self.once:
+            raise self.error()
+        return self.left is not None and self.passed == self.left + 1
+
+    def blow(self) -> None:
+        self.burnt = True
+        raise self.error()
+
+
+class BreakingDisk(LocalDisk):
+    """A disk on which an operation is the last one, amid which the process dies, or which fails."""
+
+    def __init__(self, root: Path, fuse: Fuse) -> None:
+        super().__init__(root)
+        self.fuse = fuse
+
+    def write(self, name: str, fill: Fill) -> int:
+        if self.fuse.half():
+            super().write(name, lambda sink: sink.write(b"half"))
+            self.fuse.blow()
+        return super().write(name, fill)
+
+    def rename(self, name: str, new: str) -> None:
+        self._whole()
+        super().rename(name, new)
+
+    def settle(self, folder: str) -> None:
+        self._whole()
+        super().settle(folder)
+
+    def remove(self, name: str) -> None:
+        self._whole()
+        super().remove(name)
+
+    def log(self, name: str) -> Appending:
+        self._whole()
+        return BreakingLog(super().log(name), self.fuse)
+
+    def _whole(self) -> None:
+        if self.fuse.half():
+            self.fuse.blow()
+
+
+class BreakingLog:
+    def __init__(self, log: Appending, fuse: Fuse) -> None:
+        self._log = log
+        self._fuse = fuse
+
+    @property
+    def size(self) -> int:
+        return self._log.size
+
+    def append(self, pieces: Sequence[bytes | pa.Buffer]) -> None:
+        if self._fuse.half():
+            whole = b"".join(bytes(piece) for piece in pieces)
+            self._log.append([whole[: len(whole) // 2]])
+            self._fuse.blow()
+        self._log.append(pieces)
+
+    def sync(self) -> None:
+        if self._fuse.half():
+            self._fuse.blow()
+        self._log.sync()
+
+    def close(self) -> None:
+        self._log.close()
+
+
+class ForgetfulDisk(LocalDisk):
+    """A disk that keeps only what was made certain, in a directory beside: what is there after the power has gone."""
+
+    def __init__(self, root: Path, certain: Path) -> None:
+        super().__init__(root)
+        self.certain = certain
+        self._names: dict[str, str | None] = {}
+
+    def write(self, name: str, fill: Fill) -> int:
+        size = super().write(name, fill)
+        self._names[name] = name
+        return size
+
+    def rename(self, name: str, new: str) -> None:
+        super().rename(name, new)
+        self._names[name], self._names[new] = None, new
+
+    def remove(self, name: str) -> None:
+        super().remove(name)
+        self._names[name] = None
+
+    def settle(self, folder: str) -> None:
+        super().settle(folder)
+        for name, present in list(self._names.items()):
+            if str(PurePosixPath(name).parent) == folder:
+                del self._names[name]
+                copy = self.certain / name
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.unlink(missing_ok=True)
+                if present is not None:
+                    os.link(self.path(name), copy)
+
+    def log(self, name: str) -> Appending:
+        copy = self.certain / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.touch()
+        return ForgetfulLog(super().log(name), self.path(name), copy)
+
+
+
+class ForgetfulLog:
+    def __init__(self, log: Appending, path: Path, copy: Path) -> None:
+        self._log = log
+        self._path = path
+        self._copy = copy
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._log, name)
+
+    def sync(self) -> None:
+        self._log.sync()
+        self._copy.write_bytes(self._path.read_bytes())

@@ -1,0 +1,94 @@
+"""Tables and a view in a directory, put together by hand, without Spark, and what they should hold after every epoch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from small_tables import KINDS, PAIRS, Row, arranged, bag, batch, catalog, table, view
+
+from headwater.operators.join import Join, JoinKey
+from headwater.runtime.epochs import Epochs
+from headwater.runtime.transactions import Staging
+from headwater.store.store import Retention, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headwater.runtime.catalog import Catalog, Snapshot
+    from headwater.store.disk import Disk
+
+VIEWS = ("joined", "again")
+
+
+def made(views: Sequence[str]) -> Catalog:
+    """Two tables and joins of them."""
+    tables = {name: table(name, PAIRS) for name in "rs"}
+    left, right = (arranged(entry.source, (0,)) for entry in tables.values())
+    join = Join(KINDS + KINDS, JoinKey((0,), (0,), (False,)), 2, 2)
+    return catalog(*tables.values(), *(view(name, join, (left, right)) for name in views))
+
+
+def encode(present: Catalog) -> list[str]:
+    return list(present.views)
+
+
+class Directory:
+    """A session's worth of epochs in a directory."""
+
+    def __init__(self, disk: Disk, durability: str = "sync", retention: Retention = Retention()) -> None:  # noqa: B008
+        self.store = Store(disk, durability, retention)
+        self.epochs = Epochs(self.store.snapshot(made))
+        for record in self.store.tail():
+            self.epochs.commit(record.tables, {})
+            assert self.epochs.now.epoch == record.epoch
+        self.epochs.journal = self.store
+        self.store.attach(self.epochs, encode)
+
+    @property
+    def now(self) -> Snapshot:
+        return self.epochs.now
+
+    def define(self, *views: str) -> None:
+        """The tables, with these views; as a real compiler does, steps that are there are used again."""
+        old = self.now.catalog
+        new = made(views)
+        if old.entries:
+            entries = {name: entry for name, entry in old.entries.items() if name in new.entries}
+            left, right = (step for step in old.steps if step.label == "Arrange" and step.operator.key == (0,)) if old.views else (
+                arranged(old.tables[name].source, (0,)) for name in "rs"
+            )
+            join = Join(KINDS + KINDS, JoinKey((0,), (0,), (False,)), 2, 2)
+            new = catalog(*entries.values(), *(view(name, join, (left, right)) for name in views if name not in entries))
+        self.epochs.define(new, [name for name in new.views if name not in old.views])
+
+    def edit(self, inserted: dict[str, list[Row]], deleted: dict[str, list[Row]] | None = None) -> int:
+        staging = Staging(self.now)
+        for name, rows in (deleted or {}).items():
+            staging.delete(self.now.tables[name], batch(rows, KINDS))
+        for name, rows in inserted.items():
+            staging.insert(self.now.tables[name], batch(rows, KINDS))
+        return self.epochs.commit(*staging.net())
+
+    def content(self) -> dict[str, Counter[Row]]:
+        return {name: bag(self.now.contents(entry)) for name, entry in self.now.entries.items()}
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def expected(content: dict[str, Counter[Row]]) -> Counter[Row]:
+    """What a join of the tables holds."""
+    found: Counter[Row] = Counter()
+    for left, count in content["r"].items():
+        for right, times in content["s"].items():
+            if left[0] == right[0]:
+                found[*left, *right] += count * times
+    return found
+
+
+def check(directory: Any) -> None:  # noqa: ANN401
+    """Every view is what the tables say."""
+    content = directory.content()
+    for name in directory.now.views:
+        assert content[name] == expected(content), name
