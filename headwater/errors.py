@@ -166,6 +166,12 @@ class DamagedFile(HeadwaterError):
         self.what = what
 
 
+class LostState(HeadwaterError):
+    """A table or view whose state was in a damaged file."""
+
+    code = "LOST_STATE"
+
+
 class ReadOnly(HeadwaterError):
     """A change through a session that only reads."""
 

@@ -60,7 +60,7 @@ def describe(snapshot: Snapshot, view: ViewEntry, work: Mapping[Step, Work]) -> 
 
 def _described(step: Step, ids: Mapping[Step, int], snapshot: Snapshot, work: Mapping[Step, Work]) -> Described:
     operator = step.operator
-    state = snapshot.states[step]
+    state = snapshot.states.get(step, ())
     done = work.get(step)
     engine = "arrow"
     if isinstance(operator, Linear):

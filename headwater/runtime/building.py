@@ -27,12 +27,15 @@ if TYPE_CHECKING:
 class Building:
     """The states that a catalog needs beyond those that there are, and how it changes the views that are rebuilt."""
 
-    def __init__(self, old: Catalog, catalog: Catalog, rebuilt: Collection[str]) -> None:
+    def __init__(self, now: Snapshot, catalog: Catalog, rebuilt: Collection[str]) -> None:
+        old = now.catalog
         self.catalog = catalog
         self.states: dict[Step, State] = {}
         self.work: dict[Step, Work] = {}
-        existing = set(old.steps)
-        self._new = [step for step in catalog.steps if step not in existing]
+        existing = set(now.states)
+        lost = set(old.steps) - existing
+        repaired = {step for name in rebuilt for step in catalog.behind(catalog.views[name])}
+        self._new = [step for step in catalog.steps if step not in existing and (step not in lost or step in repaired)]
         self._views = {name: catalog.views[name] for name in rebuilt}
         self._replaced = {name: old.views[name] for name in rebuilt if name in old.views}
         self.restarted = [name for name, view in self._replaced.items() if view.kept.types != self._views[name].kept.types]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from headwater.compiler.dataflow import in_order
 from headwater.delta import positional
+from headwater.errors import LostState
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import Backfill
 
@@ -112,6 +113,17 @@ class Catalog:
         """For each step whose output is kept, one that keeps it."""
         return {step.inputs[0]: step for step in self.steps if isinstance(step.operator, Arrange)}
 
+    def behind(self, entry: Entry) -> list[Step]:
+        """The steps that a table or view consists of: for a table, where its rows are kept."""
+        if isinstance(entry, TableEntry):
+            return [entry.contents]
+        own = in_order([entry.output, entry.contents])
+        return [step for step in own if step not in self._tables]
+
+    @cached_property
+    def _tables(self) -> frozenset[Step]:
+        return frozenset(table.contents for table in self.tables.values())
+
     def readers(self, name: str) -> list[ViewEntry]:
         """The views that read a table or view directly."""
         return [view for view in self.views.values() if name.lower() in {source.lower() for source in view.query.sources}]
@@ -165,7 +177,36 @@ class Snapshot:
 
     def kept(self, entry: Entry) -> Arrangement:
         """Where the rows of a table or view are kept."""
+        if entry.contents not in self.states:
+            raise self._lost(entry)
         return self.states[entry.contents][0]
+
+    def without(self, file: str) -> Snapshot:
+        """The same without the states that are in a file, and all that follows from them."""
+        lost: set[Step] = set()
+        for step in self.catalog.steps:
+            state = self.states.get(step, ())
+            if any(run.file == file for arrangement in state for run in arrangement.runs) or lost.intersection(step.inputs):
+                lost.add(step)
+        return Snapshot(self.epoch, self.catalog, {step: state for step, state in self.states.items() if step not in lost})
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every step has its state."""
+        return len(self.states) == len(self.catalog.steps)
+
+    @property
+    def lost(self) -> list[Entry]:
+        """The tables and views that cannot be read, or kept up to date, any more."""
+        if self.is_whole:
+            return []
+        gone = set(self.catalog.steps).difference(self.states)
+        return [entry for entry in self.entries.values() if not gone.isdisjoint(self.catalog.behind(entry))]
+
+    def _lost(self, entry: Entry) -> LostState:
+        if isinstance(entry, TableEntry):
+            return LostState(f"the rows of table {entry.name!r} were in a file that is damaged; restore them from a backup")
+        return LostState(f"the state of view {entry.name!r} was in a file that is damaged; s.repair({entry.name!r}) builds it again")
 
     def contents(self, entry: Entry) -> Delta:
         """The rows of a table or view, consolidated."""

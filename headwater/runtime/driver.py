@@ -49,11 +49,12 @@ class Outcome:
 def run_epoch(order: Iterable[Step], states: States, changes: Mapping[Step, Delta], advanced: States = _NONE) -> Outcome:
     """Propagates the changes that some steps gave; steps that nothing reaches are not touched.
 
-    `advanced` holds new states that are known already; an arrangement among them gives on what reaches it.
+    `advanced` holds new states that are known already; an arrangement among them gives on what reaches it. Steps whose states
+    were lost are left out.
     """
     outcome = Outcome(dict(advanced), {step: delta for step, delta in changes.items() if len(delta)})
     for step in order:
-        if not any(child in outcome.outputs for child in step.inputs):
+        if not any(child in outcome.outputs for child in step.inputs) or step not in states:
             continue
         if step in advanced:
             outcome.outputs[step] = outcome.outputs[step.inputs[0]]

@@ -9,15 +9,16 @@ and readers in other threads, who take the snapshot once, see whole epochs. Ther
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from headwater.delta import Delta
-from headwater.errors import UnknownEpoch
+from headwater.errors import DamagedFile, UnknownEpoch
 from headwater.runtime.building import Building
-from headwater.runtime.catalog import Snapshot
+from headwater.runtime.catalog import Snapshot, ViewEntry
 from headwater.runtime.driver import run_epoch
 from headwater.runtime.history import History
 from headwater.runtime.journal import NoJournal
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 _FEW_ROWS = 1_000
 _ROUNDS = 10
 
+_log = logging.getLogger("headwater")
+
 
 class Epochs:
     """Commits epochs, one writer at a time."""
@@ -58,9 +61,7 @@ class Epochs:
         """Applies the changes of tables, given by name in lower case, as one epoch; some new states may be known already."""
         with self.writing:
             started = perf_counter()
-            now = self.now
-            sources = {now.tables[name].source: delta for name, delta in changes.items()}
-            outcome = self._outcome(now, sources, advanced)
+            now, outcome = self._outcome_of_what_is_whole(changes, advanced)
             then = Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states})
             kept = now.catalog.kept
             views = {name: delta for step, delta in outcome.outputs.items() if step in kept for name in kept[step]}
@@ -72,9 +73,23 @@ class Epochs:
             self._proceed(then, views, outcome.work)
             return self.now.epoch
 
+    def _outcome_of_what_is_whole(
+        self, changes: Mapping[str, Delta], advanced: Mapping[Step, State]
+    ) -> tuple[Snapshot, Outcome]:
+        """The outcome of an epoch, after views with damaged states were set aside; the snapshot it starts from."""
+        while True:
+            now = self.now
+            sources = {now.tables[name].source: delta for name, delta in changes.items()}
+            try:
+                return now, self._outcome(now, sources, advanced)
+            except DamagedFile as damage:
+                _log.warning("%s", self.set_aside(damage))
+                for name in changes:
+                    self.now.kept(self.now.tables[name])
+
     def _outcome(self, now: Snapshot, sources: Mapping[Step, Delta], advanced: Mapping[Step, State]) -> Outcome:
         """The next states: by the deltas, or by a rebuild where that is cheaper and nobody follows the steps' deltas."""
-        if not self._recordings and self._costs.favour_rebuild(now, sources):
+        if not self._recordings and now.is_whole and self._costs.favour_rebuild(now, sources):
             outcome = rebuild(now, sources, advanced)
             self._costs.built({step: done for step, done in outcome.work.items() if done.rebuilt}, now, sources)
         else:
@@ -89,7 +104,7 @@ class Epochs:
         the rest, when it is small, while the others wait.
         """
         with self.defining:
-            building = Building(self.now.catalog, catalog, rebuilt)
+            building = Building(self.now, catalog, rebuilt)
             with self._recording(building.read) as recording:
                 building.start(recording.reached)
                 for _ in range(_ROUNDS):
@@ -105,6 +120,18 @@ class Epochs:
                         self._swap(building)
                         now = self.now
             self._costs.built(building.work, now)
+
+    def set_aside(self, damage: DamagedFile) -> DamagedFile:
+        """Goes on without what was in a damaged file; gives the error with the names of what is affected."""
+        with self.writing:
+            before = self.now.lost
+            self.now = self.now.without(damage.file)
+            lost = [entry for entry in self.now.lost if entry not in before]
+        views = ", ".join(repr(entry.name) for entry in lost if isinstance(entry, ViewEntry))
+        tables = ", ".join(repr(entry.name) for entry in lost if not isinstance(entry, ViewEntry))
+        affected = f". The views {views} are affected: s.repair(view) builds one again" if views else ""
+        affected += f". The tables {tables} are lost: restore them from a backup" if tables else ""
+        return DamagedFile(damage.file, damage.what, affected + ". All others go on")
 
     def exchange(self, kept: Callable[[State], State]) -> None:
         """Goes on with the same states in another shape."""
@@ -135,7 +162,7 @@ class Epochs:
     def _swap(self, building: Building) -> None:
         old, catalog = self.now.catalog, building.catalog
         states = {**self.now.states, **building.states}
-        live = {step: states[step] for step in catalog.steps}
+        live = {step: states[step] for step in catalog.steps if step in states}
         gone = [name for name in old.entries if name not in catalog.entries]
         began = [*building.restarted, *(name for name in catalog.entries if name not in old.entries)]
         then = self.journal.define(Snapshot(self.now.epoch + 1, catalog, live), building.changed, began)

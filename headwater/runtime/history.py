@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from headwater.errors import HistoryGone
+
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -22,6 +24,14 @@ EPOCHS = 10_000
 ROWS = 1_000_000
 # Rows that are a slice of something larger hold all of it.
 _SLACK = 1 << 20
+
+
+def history_gone(name: str, after: int, earliest: int) -> HistoryGone:
+    """The error for changes that are longer ago than they are kept."""
+    return HistoryGone(
+        f"the changes of {name!r} are kept from epoch {earliest + 1} on, and those after epoch {after} were asked for; "
+        f"read it whole, and its changes since {earliest} or later"
+    )
 
 
 class History:

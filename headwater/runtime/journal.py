@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
-from headwater.errors import HistoryGone
+from headwater.runtime.history import history_gone
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -55,7 +55,4 @@ class NoJournal:
         return then
 
     def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
-        raise HistoryGone(
-            f"the changes of {name!r} are kept from epoch {earliest + 1} on, and those after epoch {after} were asked for; "
-            f"read it whole, and its changes since {earliest} or later"
-        )
+        raise history_gone(name, after, earliest)

@@ -154,7 +154,7 @@ class Arrangement:
         merged: Run | None
         if len(self._runs) > 1:
             merged = runs.merge(self._format, self._runs)
-            if not any(run.is_stored for run in self._runs):
+            if not any(run.file for run in self._runs):
                 # The same value in a better shape: the next one who asks, or inserts, need not merge again.
                 self._runs = (merged,) if len(merged) else ()
         else:

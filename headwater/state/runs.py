@@ -39,9 +39,9 @@ class Run:
         return len(self.weights)
 
     @property
-    def is_stored(self) -> bool:
-        """Whether it is in a file, for which it would be a loss to copy it."""
-        return False
+    def file(self) -> str | None:
+        """The file that holds it; None if it is in memory only."""
+        return None
 
     @property
     def nbytes(self) -> int:

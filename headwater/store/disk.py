@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from mmap import ACCESS_COPY, mmap
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -107,6 +108,7 @@ class LocalDisk:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._mapped: WeakValueDictionary[str, mmap] = WeakValueDictionary()
 
     @property
     def place(self) -> str:
@@ -147,9 +149,12 @@ class LocalDisk:
             return file.read()
 
     def map(self, name: str) -> mmap:
-        # Compiled loops take arrays that may be written to; a private mapping is one, and nobody writes.
-        with self.path(name).open("rb") as file:
-            return mmap(file.fileno(), 0, access=ACCESS_COPY)
+        found = self._mapped.get(name)
+        if found is None:
+            with self.path(name).open("rb") as file:
+                # Compiled loops take arrays that may be written to; a private mapping is one, and nobody writes.
+                found = self._mapped[name] = mmap(file.fileno(), 0, access=ACCESS_COPY)
+        return found
 
     def size(self, name: str) -> int | None:
         try:
@@ -227,6 +232,6 @@ def _sync(path: Path) -> None:
 def _written(descriptor: int, piece: bytes | pa.Buffer) -> int:
     view = memoryview(piece)
     total = len(view)
-    while len(view):
+    while view:
         view = view[os.write(descriptor, view) :]
     return total

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headwater.errors import DamagedFile
+from headwater.runtime.history import history_gone
 from headwater.store.records import Decoder, Encoder, framed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from headwater.delta import Delta
     from headwater.store.disk import Appending, Disk
     from headwater.store.records import Record
 
@@ -103,6 +105,42 @@ class Writer:
             self.bytes = 0
 
 
+class Follower:
+    """Reads the log as it grows."""
+
+    def __init__(self, disk: Disk, after: int) -> None:
+        self._disk = disk
+        self.after = after
+        self._segment: Segment | None = None
+        self._offset = 0
+        self._decoder = Decoder()
+
+    def poll(self) -> Iterator[Record]:
+        """The records of the epochs that come next, as far as they can be had; a gap ends them."""
+        for segment, end in with_ends(segments(self._disk)):
+            if (self._segment is not None and segment < self._segment) or (end is not None and end <= self.after + 1):
+                continue
+            if segment != self._segment:
+                self._segment, self._offset, self._decoder = segment, 0, Decoder()
+            yield from self._of_segment(segment, end)
+
+    def _of_segment(self, segment: Segment, end: int | None) -> Iterator[Record]:
+        try:
+            data = self._disk.read(segment.name, self._offset)
+        except FileNotFoundError:
+            return
+        start = self._offset
+        for record, stop in self._decoder.decode(data):
+            if end is not None and record.epoch >= end:
+                return
+            if record.epoch > self.after + 1:
+                return
+            self._offset = start + stop
+            if record.epoch == self.after + 1:
+                self.after = record.epoch
+                yield record
+
+
 def read(disk: Disk, after: int) -> Iterator[Record]:
     """The valid records of the epochs after one, in order; damage within them is an error."""
     found = segments(disk)
@@ -120,9 +158,19 @@ def read(disk: Disk, after: int) -> Iterator[Record]:
             raise DamagedFile(segment.name, f"the epochs from {expected} to {end - 1} cannot be read")
 
 
-def start(disk: Disk, present: int) -> int:
-    """The epoch after which the log says all that happened until the present one."""
-    return min((segment.first - 1 for segment in segments(disk)), default=present)
+def changes(disk: Disk, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
+    """What changed in a table or view after an epoch, where otherwise only what is after the `earliest` is known."""
+    earliest = min((segment.first - 1 for segment in segments(disk)), default=earliest)
+    if after < earliest:
+        raise history_gone(name, after, earliest)
+    found: list[tuple[int, Delta]] = []
+    for record in read(disk, after):
+        if record.began is not None and name in record.began:
+            found = []
+        deltas = {**record.tables, **record.views}
+        if name in deltas:
+            found.append((record.epoch, deltas[name]))
+    return found
 
 
 def with_ends(found: Sequence[Segment]) -> list[tuple[Segment, int | None]]:

@@ -41,14 +41,15 @@ class Manifest:
     epoch: int
     time: float
     catalog: str | None
-    states: tuple[tuple[Kept, ...], ...]
+    states: tuple[tuple[Kept, ...] | None, ...]
+    """None for a step whose state was lost and not repaired yet."""
 
     @property
     def name(self) -> str:
         return f"{FOLDER}/{self.fence:08}-{self.epoch:012}.json"
 
     def places(self) -> Iterator[Place]:
-        return (place for state in self.states for kept in state for place in kept.runs)
+        return (place for state in self.states for kept in state or () for place in kept.runs)
 
     def files(self) -> dict[str, int]:
         """The files of runs, and how many bytes of each are in use."""
@@ -77,9 +78,9 @@ class Kept:
         return Arrangement(schema, self.key, self.width, tuple(StoredRun(disk, place) for place in self.runs))
 
 
-def states(disk: Disk, manifest: Manifest) -> list[State]:
+def states(disk: Disk, manifest: Manifest) -> list[State | None]:
     """The state of every step."""
-    return [tuple(kept.arrangement(disk) for kept in state) for state in manifest.states]
+    return [None if state is None else tuple(kept.arrangement(disk) for kept in state) for state in manifest.states]
 
 
 def write(disk: Disk, manifest: Manifest) -> None:
@@ -92,7 +93,7 @@ def newest(disk: Disk) -> Manifest | None:
     if not names:
         return None
     found = get(disk, names[-1])
-    kept = tuple(tuple(_kept(**each) for each in state) for state in found.pop("states"))
+    kept = tuple(None if state is None else tuple(_kept(**each) for each in state) for state in found.pop("states"))
     return Manifest(**found, states=kept)
 
 

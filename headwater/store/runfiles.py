@@ -10,6 +10,7 @@ number is ever computed from a damaged file.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -48,18 +49,22 @@ class Place:
 class StoredRun(Run):
     """A run in a file, which is read, and checked, when it is first needed."""
 
-    __slots__ = ("_disk", "place")
+    __slots__ = ("_memory", "place")
     place: Place
 
     def __init__(self, disk: Disk, place: Place) -> None:
-        object.__setattr__(self, "_disk", disk)
         object.__setattr__(self, "place", place)
+        # Mapped at once, so that it can be read even when the file has been removed since.
+        memory: mmap | None = None
+        with suppress(OSError, ValueError):
+            memory = disk.map(place.file)
+        object.__setattr__(self, "_memory", memory)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  (a field of the run)
         """Called for fields that are not there yet, that is, once."""
         if name not in Run.__slots__:
             raise AttributeError(name)
-        run = read(self._disk, self.place)
+        run = read(self._memory, self.place)
         for field in Run.__slots__:
             object.__setattr__(self, field, getattr(run, field))
         return getattr(run, name)
@@ -68,8 +73,8 @@ class StoredRun(Run):
         return self.place.rows
 
     @property
-    def is_stored(self) -> bool:
-        return True
+    def file(self) -> str:
+        return self.place.file
 
     @property
     def nbytes(self) -> int:
@@ -97,9 +102,9 @@ def write(disk: Disk, name: str, runs: Sequence[Run]) -> list[StoredRun]:
     ]
 
 
-def read(disk: Disk, place: Place) -> Run:
-    """The run at a place, of arrays that lie in the file itself."""
-    memory = checked(disk, place)
+def read(found: mmap | None, place: Place) -> Run:
+    """The run at a place of a file, of arrays that lie in the file itself."""
+    memory = checked(found, place)
     whole = pa.py_buffer(memory)
     batch = pa.ipc.open_stream(whole.slice(place.start, place.bytes)).read_next_batch()
 
@@ -119,12 +124,10 @@ def read(disk: Disk, place: Place) -> Run:
     return Run(Block(lines("words", np.uint64), tuple(others)), weights, hashes, ties)
 
 
-def checked(disk: Disk, place: Place) -> mmap:
-    """The file in which a run is, after its checksum was found right."""
-    try:
-        memory = disk.map(place.file)
-    except (OSError, ValueError) as error:
-        raise DamagedFile(place.file, f"it cannot be read: {error}") from error
+def checked(memory: mmap | None, place: Place) -> mmap:
+    """The file in which a run is, if it is there and the checksum is right."""
+    if memory is None:
+        raise DamagedFile(place.file, "it is missing, or cannot be read")
     if len(memory) < place.start + place.bytes:
         raise DamagedFile(place.file, f"it has {len(memory):,} bytes, and a run in it should end at {place.start + place.bytes:,}")
     if _digest(memory, place.start, place.bytes) != place.check:

@@ -17,7 +17,7 @@ from threading import Event, RLock, Thread
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import HeadwaterError, HistoryGone, StorageFailed
+from headwater.errors import HeadwaterError, StorageFailed
 from headwater.runtime.catalog import Snapshot
 from headwater.store import lease, log, manifest
 from headwater.store.folding import Fold
@@ -94,8 +94,8 @@ class Store:
         if self._manifest.catalog is None:
             return Snapshot()
         catalog = decode(manifest.get(self._disk, self._manifest.catalog))
-        states = manifest.states(self._disk, self._manifest)
-        return Snapshot(self._manifest.epoch, catalog, dict(zip(catalog.steps, states, strict=True)))
+        states = zip(catalog.steps, manifest.states(self._disk, self._manifest), strict=True)
+        return Snapshot(self._manifest.epoch, catalog, {step: state for step, state in states if state is not None})
 
     def tail(self) -> Iterator[Record]:
         """What happened after that."""
@@ -157,20 +157,7 @@ class Store:
         return Snapshot(then.epoch, then.catalog, {step: fold.exchanged(state) for step, state in then.states.items()})
 
     def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
-        earliest = min(earliest, log.start(self._disk, self._manifest.epoch))
-        if after < earliest:
-            raise HistoryGone(
-                f"the changes of {name!r} are kept from epoch {earliest + 1} on, and those after epoch {after} were asked for; "
-                f"read it whole, and its changes since {earliest} or later"
-            )
-        found: list[tuple[int, Delta]] = []
-        for record in log.read(self._disk, after):
-            if record.began is not None and name in record.began:
-                found = []
-            deltas = {**record.tables, **record.views}
-            if name in deltas:
-                found.append((record.epoch, deltas[name]))
-        return found
+        return log.changes(self._disk, name, after, earliest)
 
     # -- the end
 
@@ -211,11 +198,11 @@ class Store:
     def _keep(self, now: Snapshot, catalog: str) -> Fold:
         """Writes what is not in files yet, and then the manifest, with which it all counts."""
         fold = Fold(self._disk, self._new_file, self._sparse())
-        states = [now.states[step] for step in now.catalog.steps]
-        fold.write(states)
+        fold.write(now.states.values())
         if fold.bytes:
             self._disk.settle(_RUNS)
-        kept = tuple(map(fold.kept, states))
+        states = map(now.states.get, now.catalog.steps)
+        kept = tuple(None if state is None else fold.kept(state) for state in states)
         made = Manifest(self._lease.fence, now.epoch, time(), catalog, kept)
         self._lease.require()
         manifest.write(self._disk, made)

@@ -95,7 +95,7 @@ def test_a_directory_is_what_it_was(tmp_path: Path) -> None:
         directory.close()
         directory = Directory(disk)
         assert (directory.content(), directory.now.epoch) == (content, epoch)
-        assert all(run.is_stored for state in directory.now.states.values() for a in state for run in a.runs)
+        assert all(run.file for state in directory.now.states.values() for a in state for run in a.runs)
         check(directory)
         directory.close()
 

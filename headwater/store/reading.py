@@ -1,0 +1,176 @@
+"""Readers: other processes that see what a writer has committed, whole epochs only, and follow it.
+
+    content at epoch E  =  the runs that the newest manifest names, + what the log says of the epochs after it
+
+A reader keeps nothing but the rows of tables and views; to it, a view is a table that someone else changes. The files of a
+manifest are mapped as soon as it is read, so that they can go while they are being read; if one is gone already, a newer
+manifest is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+from headwater.compiler.dataflow import Step
+from headwater.errors import ReadOnly, UnknownFormat
+from headwater.evaluation.stages import Columns
+from headwater.operators.arrange import Arrange
+from headwater.operators.linear import Linear
+from headwater.operators.values import Source
+from headwater.runtime.catalog import Catalog, Snapshot, TableEntry
+from headwater.store import lease, log, manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from headwater.delta import Delta
+    from headwater.operators.operator import State
+    from headwater.runtime.catalog import Entry
+    from headwater.store.disk import Disk
+    from headwater.store.manifest import Manifest
+    from headwater.store.records import Record
+
+    Decode = Callable[[Any], Catalog]
+
+# How often a waiting reader looks.
+_INTERVAL = 0.01
+
+
+class Reader:
+    """A directory as someone sees it who does not write."""
+
+    def __init__(self, disk: Disk, decode: Decode) -> None:
+        if not manifest.is_marked(disk):
+            raise UnknownFormat(f"there is no Headwater directory at {disk.place!r}; whoever writes one connects to it first")
+        self._disk = disk
+        self._decode = decode
+        self._manifest: Manifest | None = None
+        self._follower = log.Follower(disk, 0)
+
+    def newest(self, now: Snapshot) -> Snapshot:
+        """The newest epoch there is; the same snapshot if it is that already."""
+        now = self._beyond(now)
+        return self._beyond(self._reloaded(now))
+
+    def wait(self, now: Snapshot, timeout: float | None) -> Snapshot:
+        """The newest epoch, as soon as it is later than the one given, or the time is over."""
+        end = None if timeout is None else monotonic() + timeout
+        while True:
+            then = self.newest(now)
+            if then.epoch > now.epoch or (end is not None and monotonic() >= end):
+                return then
+            sleep(_INTERVAL)
+
+    def _beyond(self, now: Snapshot) -> Snapshot:
+        """What the log adds."""
+        if self._manifest is None:
+            return now
+        before = self._follower.after
+        records = [record for record in self._follower.poll()]
+        holder = lease.current(self._disk)
+        newest = max(log.segments(self._disk), default=None)
+        if holder is not None and newest is not None and not holder.released and holder.fence > newest.fence:
+            # Someone is taking over, and says in a moment which of these count.
+            self._follower = log.Follower(self._disk, before)
+            return now
+        for number, record in enumerate(records):
+            if record.began is not None:
+                # Its manifest says what there is now.
+                self._follower = log.Follower(self._disk, record.epoch - 1)
+                return _after(now, records[:number])
+        return _after(now, records)
+
+    def _reloaded(self, now: Snapshot) -> Snapshot:
+        """What a newer manifest says, if there is one."""
+        while True:
+            found = manifest.newest(self._disk)
+            if found is None or (self._manifest is not None and (found.fence, found.epoch) <= (self._manifest.fence, self._manifest.epoch)):
+                return now
+            if found.epoch <= now.epoch and self._manifest is not None and found.catalog == self._manifest.catalog:
+                # The same in other files: there is no need to leave those that are open.
+                return now
+            loaded = self._loaded(found)
+            if loaded is not None:
+                self._manifest = found
+                self._follower = log.Follower(self._disk, found.epoch)
+                return loaded
+
+    def _loaded(self, found: Manifest) -> Snapshot | None:
+        """A manifest's content; None if its files are gone, for there is a newer one."""
+        assert found.catalog is not None
+        try:
+            whole = self._decode(manifest.get(self._disk, found.catalog))
+        except manifest.DamagedFile:
+            if manifest.newest(self._disk) != found:
+                return None
+            raise
+        states = dict(zip(whole.steps, manifest.states(self._disk, found), strict=True))
+        if any(self._disk.size(file) is None for file in found.files()) and manifest.newest(self._disk) != found:
+            return None
+        return _flat(found.epoch, whole, states)
+
+
+def _flat(epoch: int, whole: Catalog, states: Mapping[Step, State | None]) -> Snapshot:
+    """Tables and views as tables, with the rows that they have."""
+    entries: dict[str, Entry] = {}
+    kept: dict[Step, State] = {}
+    for name, entry in whole.entries.items():
+        arranged = entry.contents
+        source = Step(Source(arranged.types, entry.name), (), f"Table {entry.name}")
+        contents = Step(Arrange(arranged.types, arranged.operator.key), (source,), "Arrange")  # type: ignore[attr-defined]
+        kept[source] = ()
+        state = states[entry.contents]
+        if state is not None:
+            kept[contents] = state
+        if isinstance(entry, TableEntry):
+            entries[name] = replace(entry, source=source, contents=contents)
+            continue
+        output = source
+        if len(source.types) > len(entry.arrow):
+            visible = source.types[: len(entry.arrow)]
+            output = Step(Linear(visible, Columns(tuple(range(len(visible))), visible)), (source,), "Project")
+            kept[output] = ()
+        entries[name] = replace(entry, output=output, contents=contents)
+    return Snapshot(epoch, Catalog(entries), kept)
+
+
+def _after(now: Snapshot, records: list[Record]) -> Snapshot:
+    states = dict(now.states)
+    epoch = now.epoch
+    for record in records:
+        for name, delta in {**record.tables, **record.views}.items():
+            contents = now.entries[name].contents
+            if contents in states:
+                states[contents] = (states[contents][0].insert(delta),)
+        epoch = record.epoch
+    return now if epoch == now.epoch else Snapshot(epoch, now.catalog, states)
+
+
+class ReadOnlyJournal:
+    """Lets no epoch pass."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+
+    def commit(self, then: Snapshot, tables: Mapping[str, Delta], views: Mapping[str, Delta], seconds: float) -> None:  # noqa: ARG002
+        raise self._refusal
+
+    def defining(self) -> AbstractContextManager[object]:
+        raise self._refusal
+
+    def prepare(self, states: Mapping[Step, State]) -> dict[Step, State]:  # noqa: ARG002
+        raise self._refusal
+
+    def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:  # noqa: ARG002
+        raise self._refusal
+
+    def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
+        return log.changes(self._disk, name, after, earliest)
+
+    @property
+    def _refusal(self) -> ReadOnly:
+        return ReadOnly(f'this session reads {self._disk.place!r} with mode="r"; change it through the session that writes it')
