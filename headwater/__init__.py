@@ -19,6 +19,7 @@ from headwater.errors import (
     InvalidRows,
     InvalidSchema,
     InvalidTransaction,
+    LostQuery,
     MissingKey,
     MissingRow,
     NameTaken,
@@ -28,6 +29,7 @@ from headwater.errors import (
     NullKey,
     SessionClosed,
     UnknownName,
+    UnreadableCatalog,
     ViewCycle,
 )
 
@@ -47,6 +49,7 @@ __all__ = [
     "InvalidRows",
     "InvalidSchema",
     "InvalidTransaction",
+    "LostQuery",
     "MissingKey",
     "MissingRow",
     "NameTaken",
@@ -58,6 +61,7 @@ __all__ = [
     "SessionClosed",
     "Table",
     "UnknownName",
+    "UnreadableCatalog",
     "View",
     "ViewCycle",
     "__version__",

@@ -10,7 +10,8 @@ from headwater.compiler.dataflow import Step, in_order
 from headwater.compiler.estimates import Facts
 from headwater.compiler.presentation import Presentation, presented
 from headwater.errors import DependentViews, NotIncremental
-from headwater.evaluation.stages import Columns, typed
+from headwater.evaluation.stages import Columns
+from headwater.frontend.recompute import Recomputed
 from headwater.operators.linear import Linear
 from headwater.operators.regroup import Regroup
 from headwater.operators.values import Source
@@ -21,7 +22,6 @@ from headwater.state.consolidation import consolidate
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from headwater.compiler.compiler import Compiler
@@ -124,14 +124,10 @@ class Definitions:
         self, compiler: Compiler, entries: Mapping[str, Entry], query: Query, presentation: Presentation, refresh: str
     ) -> Step:
         """Spark answers the whole query again, and the answers are compared."""
-        sources = sorted(query.sources)
+        sources = tuple(sorted(query.sources))
         types = tuple(arrow_schema(query.schema).types)[: presentation.visible]
-        schemas = {name: entries[name.lower()].schema for name in sources}
-
-        def evaluate(inputs: list[pa.RecordBatch]) -> pa.RecordBatch:
-            found = self._recompute(query, schemas, dict(zip(sources, inputs, strict=True)))
-            return typed(found.columns, types, found.num_rows)
-
+        schemas = tuple(entries[name.lower()].schema for name in sources)
+        evaluate = Recomputed(query, sources, schemas, types, self._recompute)
         steps = tuple(compiler.arrange(entries[name.lower()].output, ()) for name in sources)
         why = "the view was created with refresh full" if refresh == "full" else f"the query has {query.unreadable}"
         operator = Regroup(types, tuple(s.types for s in steps), (), (), evaluate, why, "spark", whole=True)

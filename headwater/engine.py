@@ -1,4 +1,4 @@
-"""The engine of a session, there once Spark runs: it analyses, compiles, and defines tables and views."""
+"""The engine of a session: it analyses, compiles, and defines tables and views. Spark starts when it first needs it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from headwater.errors import EvaluationFailed, InvalidSchema, NotSupported
 from headwater.evaluation.duckdb_sql import Connection
 from headwater.evaluation.spark import SparkEvaluator, failure
 from headwater.frontend.catalyst import Analyser, Query
+from headwater.frontend.origins import Origins
 from headwater.frontend.recompute import Recompute
 from headwater.schema import arrow_of, arrow_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
@@ -29,19 +32,20 @@ if TYPE_CHECKING:
 
 
 class Engine:
-    """Everything that needs Spark."""
+    """Everything that may need Spark."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: Callable[[], SparkSession], time_zone: str) -> None:
         self._spark = spark
-        self.time_zone: str = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+        self.time_zone = time_zone
         self.analyser = Analyser(spark)
-        self._recompute = Recompute(spark, self.analyser)
-        engines = Engines(Connection(self.time_zone), SparkEvaluator(spark))
-        self.compiler = Compiler(engines)
-        self.definitions = Definitions(self.compiler, self._recompute)
+        self.recompute = Recompute(spark, self.analyser)
+        self.origins = Origins(self.analyser, time_zone)
+        self.engines = Engines(Connection(time_zone), SparkEvaluator(spark))
+        self.definitions = Definitions(Compiler(self.engines), self.recompute)
 
     def schema(self, described: str | StructType) -> StructType:
         """A table's columns, from DDL text or as Spark states them."""
+        self._spark()  # parses the text
         try:
             struct = StructType.fromDDL(described) if isinstance(described, str) else described
         except PySparkException as error:
@@ -62,20 +66,20 @@ class Engine:
     def arrow_schema(self, schema: StructType) -> pa.Schema:
         return arrow_schema(schema)
 
-    def analyse(self, query: str | DataFrame, now: Catalog) -> Query:
-        """What Spark makes of a query over the tables and views there are."""
+    def analyse(self, query: str | DataFrame, now: Catalog, view: str | None = None) -> Query:
+        """What Spark makes of a query over the tables and views there are, for a view of that name or for one answer."""
         if isinstance(query, str):
-            return self.analyser.sql(query, {entry.name: entry.schema for entry in now.entries.values()})
+            return self.analyser.sql(query, {entry.name: entry.schema for entry in now.entries.values()}, view)
         if not hasattr(query, "_jdf"):
             raise NotSupported(
                 f"a view is made of SQL text or of a DataFrame of the same Spark session, not of {type(query).__name__}"
             )
-        return self.analyser.frame(query)
+        return self.analyser.frame(query, view)
 
     def frame(self, entry: Entry, rows: pa.Table) -> DataFrame:
         """Rows as a DataFrame that is known to stand for a table or view."""
-        frame = self._spark.createDataFrame(rows, entry.schema)
-        return self.analyser.stand_in(self._spark, entry.name, entry.schema, frame)
+        frame = self._spark().createDataFrame(rows, entry.schema)
+        return self.analyser.stand_in(self._spark(), entry.name, entry.schema, frame)
 
     def once(self, session: Session, text: str, now: Catalog, content: Backfill) -> Answer:
         """The answer of a query that gives another one each time, from Spark."""
@@ -83,7 +87,7 @@ class Engine:
         read = self.analyser.mentioned(text, entries)
         contents = {name: one_batch(table_of(content.content(entries[name].output), entries[name].arrow)) for name in read}
         try:
-            schema, rows = self._recompute.answer(text, {name: entries[name].schema for name in read}, contents)
+            schema, rows = self.recompute.answer(text, {name: entries[name].schema for name in read}, contents)
         except PySparkException as error:
             raise EvaluationFailed(failure(error)) from error
         return Answer(session, schema, rows)

@@ -119,6 +119,18 @@ class EvaluationFailed(HeadwaterError):
     code = "EVALUATION_FAILED"
 
 
+class LostQuery(HeadwaterError):
+    """A query of an earlier session that Spark does not read as it did then: a function is gone, or the version is another."""
+
+    code = "LOST_QUERY"
+
+
+class UnreadableCatalog(HeadwaterError):
+    """A stored catalog that this version of Headwater does not understand."""
+
+    code = "UNREADABLE_CATALOG"
+
+
 class HistoryGone(HeadwaterError):
     """Changes of a view that are longer ago than changes are kept."""
 

@@ -86,7 +86,7 @@ class Session:
     def _engine(self) -> Engine:
         from headwater.engine import Engine
 
-        return Engine(self.spark)
+        return Engine(lambda: self.spark, self.spark.conf.get("spark.sql.session.timeZone") or "UTC")
 
     # -- tables
 
@@ -124,7 +124,7 @@ class Session:
         with self._defining() as now:
             if not (replace and isinstance(self._find(name), ViewEntry)):
                 self._require_free(name)
-            analysed = self._engine.analyse(query, now)
+            analysed = self._engine.analyse(query, now, name)
             self._require_no_cycle(name, analysed.sources)
             self._define(self._engine.definitions.view(self.snapshot, name, analysed, refresh))
         return View(self, name.lower())

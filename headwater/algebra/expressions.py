@@ -14,6 +14,8 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from headwater.algebra.origin import Origin
+
 _NEVER_FAIL = {"And", "Or", "Not", "EqualTo", "EqualNullSafe", "LessThan", "LessThanOrEqual", "GreaterThan"}
 _NEVER_FAIL |= {"GreaterThanOrEqual", "IsNull", "IsNotNull", "In", "InSet", "StartsWith", "EndsWith", "Contains", "Coalesce"}
 _NEVER_FAIL |= {"If", "CaseWhen"}
@@ -33,7 +35,7 @@ class Literal:
 
     value: str | None
     type: pa.DataType
-    origin: object = field(default=None, compare=False, repr=False)
+    origin: Origin | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Call:
     arguments: tuple[Expression, ...]
     type: pa.DataType | None = None
     options: tuple[tuple[str, str], ...] = ()
-    origin: object = field(default=None, compare=False, repr=False)
+    origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def option(self, name: str) -> str | None:
         """The JSON text of an option, None if there is no such option."""

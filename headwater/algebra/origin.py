@@ -3,7 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    Way = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One reading of a query by Spark: its text, None for a DataFrame, and the columns of the relations that it names.
+
+    `view` is the view that it was made for, as far as that is known.
+    """
+
+    text: str | None
+    relations: tuple[tuple[str, StructType], ...] = ()
+    view: str | None = None
+
+
+class Origin(Protocol):
+    """A thing in Spark: where it stood in the plan that a reading gave, and the thing itself."""
+
+    @property
+    def reading(self) -> Reading | None: ...
+
+    @property
+    def steps(self) -> Way: ...
+
+    def get(self) -> Any: ...  # noqa: ANN401  (whatever lives there)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -11,10 +40,11 @@ class Handle:
     """The object reached from `root` by `steps`: a name is a method to call, a number an element to take."""
 
     root: Any
-    steps: tuple[str | int, ...] = ()
+    steps: Way = ()
+    reading: Reading | None = None
 
     def then(self, *steps: str | int) -> Handle:
-        return Handle(self.root, self.steps + steps)
+        return Handle(self.root, self.steps + steps, self.reading)
 
     def child(self, ordinal: int) -> Handle:
         return self.then("children", ordinal)

@@ -7,7 +7,7 @@ share one dataflow and its state. `types` are the types of the columns a node gi
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from headwater.algebra.expressions import Column
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from headwater.algebra.expressions import Call, Expression
-    from headwater.algebra.origin import Handle
+    from headwater.algebra.origin import Origin
 
     Types = tuple[pa.DataType, ...]
 
@@ -27,7 +27,7 @@ class Node:
     """A relation: a bag of rows with columns of `types`."""
 
     types: Types
-    origin: Handle | None = field(default=None, compare=False, repr=False)
+    origin: Origin | None = field(default=None, compare=False, repr=False)
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -86,9 +86,13 @@ class Expand(_OneChild):
 
 @dataclass(frozen=True, kw_only=True)
 class Generate(_OneChild):
-    """The child's columns `kept`, followed by those of each row that the generator makes (explode, inline, …)."""
+    """The child's columns `kept`, followed by those of each row that the generator makes (explode, inline, …).
+
+    `collection` is the type of what it takes apart, where that is its only argument.
+    """
 
     generator: Call
+    collection: pa.DataType | None
     kept: tuple[int, ...]
     outer: bool
 
@@ -204,6 +208,9 @@ class Opaque(Node):
         return self.inputs
 
 
+Some = TypeVar("Some", bound=Node)
+
+
 def walk(node: Node) -> Iterator[Node]:
     """The node and everything below it, from the top."""
     yield node
@@ -211,7 +218,7 @@ def walk(node: Node) -> Iterator[Node]:
         yield from walk(child)
 
 
-def with_children(node: Node, children: Sequence[Node]) -> Node:
+def with_children(node: Some, children: Sequence[Node]) -> Some:
     """The node over other children of the same types."""
     match node:
         case _OneChild():
@@ -221,6 +228,11 @@ def with_children(node: Node, children: Sequence[Node]) -> Node:
         case Union() | MultiJoin() | Opaque():
             return replace(node, inputs=tuple(children))
     return node
+
+
+def cut(node: Some) -> Some:
+    """The node over nothing but the types of its children."""
+    return with_children(node, [Node(types=child.types) for child in node.children])
 
 
 def picked(node: Node, columns: Sequence[int]) -> Node:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
-
-import duckdb
 
 from headwater.algebra import plan
 from headwater.algebra.expressions import Column, Expression
@@ -15,15 +12,12 @@ from headwater.compiler import aggregates, joins, orders, paths
 from headwater.compiler.clusters import absorbed, clustered, pair
 from headwater.compiler.dataflow import Step
 from headwater.compiler.estimates import Estimator
-from headwater.compiler.linear import Engines, is_linear, mask_for, stage_for
+from headwater.compiler.linear import Engines, is_linear
 from headwater.compiler.orders import Shape
 from headwater.compiler.pruning import pruned
 from headwater.compiler.raising import raised
-from headwater.delta import Delta
+from headwater.compiler.recipes import Mask, OfGroups, OfNode, fused, windowed
 from headwater.errors import NotSupported, UnknownName
-from headwater.evaluation.duckdb_sql import Untranslatable
-from headwater.evaluation.stages import run_sql, typed
-from headwater.evaluation.windows import window_sql
 from headwater.operators.aggregate import Aggregate
 from headwater.operators.arrange import Arrange
 from headwater.operators.join import Join, JoinKey
@@ -39,26 +33,29 @@ from headwater.operators.values import Values
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
     from headwater.compiler.estimates import Facts
     from headwater.compiler.orders import Classes
     from headwater.operators.multijoin import Choice
     from headwater.operators.operator import Key
-    from headwater.operators.regroup import Evaluate
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Steps that a compiler can use again: those that give the rows of nodes, and those that keep others by a key."""
+
+    steps: Mapping[plan.Node, Step]
+    arranged: Mapping[tuple[Step, Key], Step]
 
 
 class Compiler:
     """Compiles nodes of the algebra into steps."""
 
-    def __init__(self, engines: Engines) -> None:
+    def __init__(self, engines: Engines, known: Known | None = None) -> None:
         self._engines = engines
         self._sources: Mapping[str, Step] = {}
         self._estimator = Estimator({}, engines)
-        self._steps: dict[plan.Node, Step] = {}
-        self._arranged: dict[tuple[Step, Key], Step] = {}
+        self._steps: dict[plan.Node, Step] = {} if known is None else dict(known.steps)
+        self._arranged: dict[tuple[Step, Key], Step] = {} if known is None else dict(known.arranged)
         self._choices: dict[plan.Node, Choice] = {}
 
     def root(self, node: plan.Node, sources: Mapping[str, Step]) -> Step:
@@ -69,10 +66,14 @@ class Compiler:
 
     def fork(self, facts: Mapping[str, Facts]) -> Compiler:
         """A compiler that knows the same steps, and some facts; what it learns and forgets, this one does not."""
-        made = Compiler(self._engines)
+        made = Compiler(self._engines, self.known)
         made._estimator = Estimator(facts, self._engines)
-        made._steps, made._arranged = dict(self._steps), dict(self._arranged)
         return made
+
+    @property
+    def known(self) -> Known:
+        """The steps it knows."""
+        return Known(self._steps, self._arranged)
 
     def compile(self, node: plan.Node) -> Step:
         """The step that gives the node's rows."""
@@ -158,7 +159,7 @@ class Compiler:
                 return self.compile(joined)
         below = self.compile(chain[-1].children[0] if joined is None else joined)
         label = " ∘ ".join(type(part).__name__ if not isinstance(part, plan.Opaque) else part.name for part in chain)
-        return Step(Linear(node.types, stage_for(chain[::-1], self._engines)), (below,), label)
+        return Step(Linear(node.types, fused(chain[::-1], self._engines)), (below,), label)
 
     def _fuses(self, node: plan.Node) -> bool:
         """Whether the node is linear and computed for the one above it alone."""
@@ -180,7 +181,7 @@ class Compiler:
             return self.compile(pair(node, self._engines.type_of))
         stage = None
         if condition.rest is not None:
-            stage = stage_for([plan.Filter(types=node.types, child=node, condition=condition.rest)], self._engines)
+            stage = fused([plan.Filter(types=node.types, child=node, condition=condition.rest)], self._engines)
         operator = Join(node.types, JoinKey((), (), ()), len(node.left.types), len(node.right.types), stage)
         return self._step(operator, (node.left, node.right), "Join")
 
@@ -241,7 +242,7 @@ class Compiler:
 
     def _match(self, node: plan.Join, condition: joins.Condition) -> Step:
         left, left_key = self._keyed(node.left, condition.left)
-        fits = None if condition.rest is None else self._mask(condition.rest)
+        fits = None if condition.rest is None else Mask(condition.rest, self._engines)
         if fits is None:
             right, key = self._counted(node.right, left_key, condition)
         else:
@@ -264,20 +265,6 @@ class Compiler:
         order = [next(i for i, column in found.columns.items() if column == by) for by in found.key]
         safe = tuple(condition.null_safe[i] for i in order)
         return found.step, JoinKey(tuple(left[i] for i in order), found.key, safe)
-
-    def _mask(self, condition: Expression) -> Callable[[pa.RecordBatch], NDArray[np.bool_]]:
-        stage = mask_for(condition, self._engines)
-
-        def mask(rows: pa.RecordBatch) -> NDArray[np.bool_]:
-            import numpy as np
-
-            numbered = stage.run(Delta(rows, np.arange(rows.num_rows)))
-            truth = numbered.rows.column(0).fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003
-            found = np.zeros(rows.num_rows, bool)
-            found[numbered.weights] = truth
-            return found
-
-        return mask
 
     def _keyed(self, node: plan.Node, key: tuple[Expression, ...]) -> tuple[plan.Node, Key]:
         """The node with a column for each expression of the key, and where these are."""
@@ -306,17 +293,12 @@ class Compiler:
         picked = plan.Project(types=node.types, child=plan.Node(types=step.types), expressions=lowered.above)
         if all(isinstance(e, Column) and e.index == i for i, e in enumerate(lowered.above)) and node.types == step.types:
             return step
-        return Step(Linear(node.types, stage_for([picked], self._engines)), (step,), "Project")
+        return Step(Linear(node.types, fused([picked], self._engines)), (step,), "Project")
 
     def _regrouped_aggregate(self, lowered: aggregates.Lowered, holistic: str) -> Regroup:
-        keys, calls, spark = lowered.keys, lowered.calls, self._engines.spark
-        types = lowered.below.types[:keys] + tuple(self._engines.type_of(call) for call in calls)
-
-        def evaluate(inputs: list[pa.RecordBatch]) -> pa.RecordBatch:
-            found = spark.aggregate(keys, calls, inputs[0])
-            return typed(found.columns, types, found.num_rows)
-
-        key = tuple(range(keys))
+        types = lowered.below.types[: lowered.keys] + tuple(self._engines.type_of(call) for call in lowered.calls)
+        evaluate = OfGroups(lowered.keys, lowered.calls, types, self._engines)
+        key = tuple(range(lowered.keys))
         why = f"{holistic} has no inverse: only the groups that changed are evaluated again"
         return Regroup(types, (lowered.below.types,), key, key, evaluate, why, "spark")
 
@@ -326,54 +308,15 @@ class Compiler:
 
     def _window(self, node: plan.Window, passing: plan.Filter | None = None) -> Step:
         """Windows over one partitioning, one upon another, and a filter above them, are one evaluation; its result is kept."""
-        below = node
-        evaluations = [self._windowed(node)]
-        while isinstance(below.child, plan.Window) and below.child.partition == node.partition:
-            below = below.child
-            evaluations.append(self._windowed(below))
-        filtered = None if passing is None else stage_for([passing], self._engines)
-
-        def evaluate(inputs: list[pa.RecordBatch]) -> pa.RecordBatch:
-            for window, _ in reversed(evaluations):
-                inputs = [window(inputs)]
-            return inputs[0] if filtered is None or not len(inputs[0]) else filtered.run(Delta.inserting(inputs[0])).rows
-
+        windows = [node]
+        while isinstance(windows[-1].child, plan.Window) and windows[-1].child.partition == node.partition:
+            windows.append(windows[-1].child)
+        below = windows[-1].child
+        evaluate = windowed(windows[::-1], passing, self._engines)
         key = tuple(part.index for part in node.partition if isinstance(part, Column))
-        engine = "spark" if "spark" in [engine for _, engine in evaluations] else "duckdb"
         why = "window functions: only the partitions that changed are evaluated again"
-        operator = Regroup(node.types, (below.child.types,), key, key, evaluate, why, engine)
-        return self._step(operator, (below.child,), "Window" if passing is None else "Filter ∘ Window")
-
-    def _windowed(self, node: plan.Window) -> tuple[Evaluate, str]:
-        """The evaluation of a window over whole partitions, and what evaluates it."""
-        evaluate = self._on_spark(node)
-        with suppress(Untranslatable):
-            return self._in_duckdb(window_sql(node), node.types, evaluate), "duckdb"
-        return evaluate, "spark"
-
-    def _on_spark(self, node: plan.Node) -> Evaluate:
-        """Spark's evaluation of the node over given rows."""
-        origin, spark = node.origin, self._engines.spark
-        assert origin is not None
-
-        def evaluate(inputs: list[pa.RecordBatch]) -> pa.RecordBatch:
-            found = spark.node(origin, inputs)
-            return typed(found.columns, node.types, found.num_rows)
-
-        return evaluate
-
-    def _in_duckdb(self, statement: str, types: plan.Types, otherwise: Evaluate) -> Evaluate:
-        """A statement over given rows; should DuckDB raise, the other evaluation decides."""
-        connection = self._engines.duckdb
-
-        def evaluate(inputs: list[pa.RecordBatch]) -> pa.RecordBatch:
-            try:
-                found = run_sql(connection, statement, Delta.inserting(inputs[0]))
-            except duckdb.Error:
-                return otherwise(inputs)
-            return typed(found.columns, types, found.num_rows)
-
-        return evaluate
+        operator = Regroup(node.types, (below.types,), key, key, evaluate, why, evaluate.engine)
+        return self._step(operator, (below,), "Window" if passing is None else "Filter ∘ Window")
 
     def _limit(self, node: plan.Limit) -> Step:
         child, key = self._keyed(node.child, tuple(sort.expression for sort in node.order))
@@ -386,10 +329,10 @@ class Compiler:
         width = len(node.types)
         columns = tuple(Column(i, kind) for i, kind in enumerate(node.types))
         picked = plan.Project(types=node.types, child=plan.Node(types=child.types), expressions=columns[:width])
-        return Step(Linear(node.types, stage_for([picked], self._engines)), (limited,), "Project")
+        return Step(Linear(node.types, fused([picked], self._engines)), (limited,), "Project")
 
     def _opaque(self, node: plan.Opaque) -> Step:
         types = tuple(child.types for child in node.inputs)
         why = f"{node.name} has no incremental rule: Spark recomputes it"
-        operator = Regroup(node.types, types, (), (), self._on_spark(node), why, "spark", whole=True)
+        operator = Regroup(node.types, types, (), (), OfNode(plan.cut(node), self._engines), why, "spark", whole=True)
         return self._step(operator, node.inputs, node.name)

@@ -227,7 +227,8 @@ def _generate(node: plan.Generate, engines: Engines) -> list[_Part]:
     if generator.function not in _EXPLODING:
         return [_Part(_whole_node(node, engines), node.types)]
     collection = generator.arguments[0]
-    kind = engines.type_of(collection)
+    kind = node.collection
+    assert kind is not None
     below = node.child.types
     widened = tuple(Column(i, kind) for i, kind in enumerate(below))
     first = _project((*widened, collection), (*below, kind), engines)

@@ -19,12 +19,12 @@ from headwater.errors import EvaluationFailed
 from headwater.schema import arrow_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from headwater.algebra.origin import Handle
+    from headwater.algebra.origin import Origin
 
     Jvm = Any
 
@@ -40,11 +40,11 @@ _FOR_FEW_ROWS = {
 
 @dataclass(frozen=True)
 class SparkEvaluator:
-    """Runs pieces of Catalyst plans on rows that the driver holds."""
+    """Runs pieces of Catalyst plans on rows that the driver holds; Spark starts with the first of them."""
 
-    spark: SparkSession
+    spark: Callable[[], SparkSession]
 
-    def node(self, origin: Handle, inputs: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    def node(self, origin: Origin, inputs: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         """The rows that the node gives when its children give `inputs`."""
         node = origin.get()
         children = node.children()
@@ -74,7 +74,7 @@ class SparkEvaluator:
         from pyspark.errors import PySparkException
         from pyspark.sql import DataFrame
 
-        session = self._for_few_rows if rows <= _FEW else self.spark
+        session = self._for_few_rows if rows <= _FEW else self.spark()
         of_rows = getattr(self._jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
         try:
             return one_batch(DataFrame(of_rows(session._jsparkSession, logical), session).toArrow())
@@ -86,31 +86,32 @@ class SparkEvaluator:
         match expression:
             case Column(index):
                 return attributes.apply(index)
-            case Literal(value=value, origin=None):
+            case Literal(origin=origin) if origin is not None:
+                return origin.get()
+            case Literal(value=value):
                 # The compiler's own constants are counts.
                 return self._jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser.parseExpression(f"{value}L")
-            case Literal():
-                return expression.origin.get()  # type: ignore[attr-defined]
-            case Call(origin=None):
-                # The compiler's own calls are AND, OR, NOT, = and IS NOT NULL: nothing but their arguments matters.
-                make = getattr(self._jvm.org.apache.spark.sql.catalyst.expressions, expression.function)
-                return make(*(self.build(part, attributes) for part in expression.arguments))
-            case Call():
-                template = expression.origin.get()  # type: ignore[attr-defined]
+            case Call(origin=origin) if origin is not None:
+                template = origin.get()
                 if not expression.arguments:
                     return template
                 return template.withNewChildren(self.seq([self.build(part, attributes) for part in expression.arguments]))
+            case Call():
+                # The compiler's own calls are AND, OR, NOT, = and IS NOT NULL: nothing but their arguments matters.
+                make = getattr(self._jvm.org.apache.spark.sql.catalyst.expressions, expression.function)
+                return make(*(self.build(part, attributes) for part in expression.arguments))
 
     def leaf(self, rows: pa.RecordBatch, schema: StructType | None = None) -> tuple[Jvm, Jvm]:
         """The rows as a logical plan, and its attributes."""
         table = pa.Table.from_batches([rows])
         schema = _schema_of(rows.schema) if schema is None else schema
-        logical = self.spark.createDataFrame(table, schema)._jdf.queryExecution().analyzed()
+        logical = self.spark().createDataFrame(table, schema)._jdf.queryExecution().analyzed()
         return logical, logical.output()
 
     def type_of(self, expression: Call) -> pa.DataType:
         """The type that Spark gives an expression."""
-        return arrow_type(json.loads(expression.origin.get().dataType().json()))  # type: ignore[attr-defined]
+        assert expression.origin is not None
+        return arrow_type(json.loads(expression.origin.get().dataType().json()))
 
     def seq(self, items: Sequence[Jvm]) -> Jvm:
         return self._jvm.PythonUtils.toSeq(list(items))
@@ -120,14 +121,15 @@ class SparkEvaluator:
         """A session like the user's in which no code is compiled and nothing is spread over tasks."""
         from pyspark.sql import SparkSession
 
-        session = SparkSession(self.spark.sparkContext, self.spark._jsparkSession.cloneSession())
+        spark = self.spark()
+        session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
         for name, value in _FOR_FEW_ROWS.items():
             session.conf.set(name, value)
         return session
 
     @cached_property
     def _jvm(self) -> Jvm:
-        return self.spark._jvm
+        return self.spark()._jvm
 
     @cached_property
     def plans(self) -> Jvm:

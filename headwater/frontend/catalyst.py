@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
-from headwater.algebra.origin import Handle
+from headwater.algebra.origin import Handle, Reading
 from headwater.algebra.plan import Filter, Project, Scan, Union, walk
 from headwater.delta import one_batch, without_columns
 from headwater.errors import HeadwaterError, InvalidQuery, NonDeterministic, NotSupported, UnknownName
@@ -28,13 +28,14 @@ from headwater.frontend.plans import PlanReader
 from headwater.frontend.statements import parse_query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import pyarrow as pa
 
     from headwater.algebra.plan import Node
 
 _TABLE = "headwater.table"
+_TIME_ZONE = "spark.sql.session.timeZone"
 # Rules that serve one run over all data, and stand in the way of keeping an answer up to date.
 _EXCLUDED_RULES = (
     "LimitPushDown",
@@ -66,51 +67,76 @@ _LATER = ("UNION_NOT_SUPPORTED_IN_RECURSIVE_CTE",)
 
 @dataclass(frozen=True)
 class Query:
-    """What Spark made of a query: the columns of its answer, and its plan in our algebra or the reason why there is none."""
+    """What Spark made of a query: the columns of its answer, and its plan in our algebra or the reason why there is none.
 
-    text: str | None
+    `analysed` is Spark's own plan, there while the session lives in which the query was read.
+    """
+
+    reading: Reading
     schema: StructType
-    analysed: Any
     sources: frozenset[str]
     root: Node | None
     unreadable: str | None = None
+    analysed: Any = field(default=None, compare=False, repr=False, metadata={"stored": False})
+
+    @property
+    def text(self) -> str | None:
+        """The query as SQL; None if it was a DataFrame."""
+        return self.reading.text
 
 
 class Analyser:
     """Turns SQL text and DataFrames into queries, with tables and views known by their schemas."""
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+    def __init__(self, spark: Callable[[], SparkSession]) -> None:
+        self._start = spark
         self._cloned: tuple[Any, SparkSession] | None = None
         # Held while temporary views are named and a query over them is resolved: all of them live in one clone.
         self.naming = RLock()
         # PySpark writes each refused query, with the JVM's stack, to standard error, beside raising it.
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
-    def sql(self, text: str, relations: Mapping[str, StructType]) -> Query:
-        """Analyses SQL over the relations, given by name."""
+    @property
+    def _spark(self) -> SparkSession:
+        return self._start()
+
+    def sql(self, text: str, relations: Mapping[str, StructType], view: str | None = None) -> Query:
+        """Analyses SQL over the relations, given by name, for a view."""
         text = parse_query(text)
         try:
             with self.naming:
                 session = self.clone()
-                for name in self.mentioned(text, relations):
+                read = self.mentioned(text, relations)
+                for name in read:
                     self.stand_in(session, name, relations[name]).createOrReplaceTempView(quote(name))
                 found = session.sql(text)
-            return self._read(text, found)
+            return self._read(Reading(text, tuple((name, relations[name]) for name in read), view), found)
         except PySparkException as error:
             raise translated(error) from error
+
+    def again(self, reading: Reading, time_zone: str) -> Query:
+        """Analyses a query that was read before, in a session of that time zone."""
+        assert reading.text is not None
+        with self.naming:
+            clone = self.clone()
+            zone = clone.conf.get(_TIME_ZONE) or time_zone
+            clone.conf.set(_TIME_ZONE, time_zone)
+            try:
+                return self.sql(reading.text, dict(reading.relations))
+            finally:
+                clone.conf.set(_TIME_ZONE, zone)
 
     def mentioned(self, text: str, names: Iterable[str]) -> list[str]:
         """Those of the names that the query may refer to as relations."""
         parsed = self._spark._jsparkSession.sessionState().sqlParser().parsePlan(text).toString().lower()
         return [name for name in names if f"[{name.lower()}]" in parsed]
 
-    def frame(self, frame: DataFrame) -> Query:
-        """Analyses a DataFrame that was built on stand-ins."""
+    def frame(self, frame: DataFrame, view: str | None = None) -> Query:
+        """Analyses a DataFrame that was built on stand-ins, for a view."""
         try:
             with self.naming:
                 session = self.clone()
-            return self._read(None, self.dataset(session, frame._jdf.queryExecution().analyzed()))
+            return self._read(Reading(None, (), view), self.dataset(session, frame._jdf.queryExecution().analyzed()))
         except PySparkException as error:
             raise translated(error) from error
 
@@ -158,11 +184,11 @@ class Analyser:
         children = logical.children()
         if children.size():
             changed = [self.with_rows(children.apply(i), frames) for i in range(children.size())]
-            return logical.withNewChildren(SparkEvaluator(self._spark).seq(changed))
+            return logical.withNewChildren(SparkEvaluator(self._start).seq(changed))
         name = _table_of(logical)
         if name is None:
             return logical
-        return SparkEvaluator(self._spark).renamed(frames[name]._jdf.queryExecution().analyzed(), logical.output())
+        return SparkEvaluator(self._start).renamed(frames[name]._jdf.queryExecution().analyzed(), logical.output())
 
     def _constant(self, origin: Handle) -> pa.RecordBatch:
         """The rows of a leaf that never changes."""
@@ -171,22 +197,23 @@ class Analyser:
             without_columns(1) if leaf.nodeName() == "OneRowRelation" else one_batch(self.dataset(self._spark, leaf).toArrow())
         )
 
-    def _read(self, text: str | None, frame: DataFrame) -> Query:
+    def _read(self, reading: Reading, frame: DataFrame) -> Query:
         execution = frame._jdf.queryExecution()
-        _require_deterministic(execution.analyzed())
-        optimised = execution.optimizedPlan()
+        analysed = execution.analyzed()
+        _require_deterministic(analysed)
+        optimised = Handle(execution.optimizedPlan(), (), reading)
         sources, subplans = _leaves(optimised)
         reader = PlanReader(sources, self._constant, subplans)
-        reads = frozenset(_leaves(execution.analyzed())[0].values())
+        reads = frozenset(_leaves(Handle(analysed))[0].values())
         schema = frame.schema
         try:
-            _require_shallow(optimised)
-            described = optimised.toJSON()
-            root = reader.read(json.loads(described), Handle(optimised)).node
+            _require_shallow(optimised.root)
+            described = optimised.root.toJSON()
+            root = reader.read(json.loads(described), optimised).node
             _require_bytewise(described, root)
         except Unreadable as reason:
-            return Query(text, schema, execution.analyzed(), reads, None, str(reason))
-        return Query(text, schema, execution.analyzed(), reads, root)
+            return Query(reading, schema, reads, None, str(reason), analysed)
+        return Query(reading, schema, reads, root, None, analysed)
 
 
 def quote(name: str) -> str:
@@ -261,20 +288,19 @@ def _require_bytewise(described: str, root: Node) -> None:
         raise Unreadable("strings with a collation of their own")
 
 
-def _leaves(logical: Any) -> tuple[dict[int, str], dict[int, Handle]]:  # noqa: ANN401  (a JVM object)
+def _leaves(whole: Handle) -> tuple[dict[int, str], dict[int, Handle]]:
     """Which column ids belong to which table, in the plan and its subqueries; and the subqueries by the id of their column."""
     sources = {}
     subplans = {}
-    inner = logical.subqueriesAll()
-    plans = [logical] + [inner.apply(i) for i in range(inner.size())]
+    plans = [whole.root, *_items(whole.root.subqueriesAll())]
     for plan in plans:
         leaves = plan.collectLeaves()
         for i in range(leaves.size()):
             name = _table_of(leaves.apply(i))
             if name is not None:
                 sources[int(leaves.apply(i).output().apply(0).exprId().id())] = name
-    for plan in plans[1:]:
-        subplans[int(plan.output().apply(0).exprId().id())] = Handle(plan)
+    for i, plan in enumerate(plans[1:]):
+        subplans[int(plan.output().apply(0).exprId().id())] = whole.then("subqueriesAll", i)
     return sources, subplans
 
 

@@ -14,6 +14,7 @@ import itertools
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _NOT_MEANING = {"class", "num-children", "exprId", "resultId", "qualifier", "metadata", "explicitMetadata", "evalContext"}
 _NOT_MEANING |= {"nonInheritableMetadataKeys", "nullable", "name", "dataType", "origin", "inferMetadata"}
 # Functions whose code is not in the JSON: only the instance tells two of them apart.
-_OPAQUE = (
+USER_FUNCTIONS = (
     "PythonUDF",
     "PythonUDAF",
     "PythonUDTF",
@@ -131,21 +132,22 @@ class _Reader:
             for key, value in node.items()
             if key not in _NOT_MEANING and value is not None and not _is_child(name, key, value, node["num-children"])
         }
-        if name in _OPAQUE:
-            options["instance"] = _meaning(node.get("resultId") or node.get("exprId") or f"read {next(_serial)}")
+        if name in USER_FUNCTIONS:
+            # With the id of the JVM: what was read is kept for longer than a process lives.
+            options["instance"] = node.get("resultId") or node.get("exprId") or _unlike_any()
         if name == "NamedLambdaVariable":
             options["variable"] = self.variables.setdefault(json.dumps(node["exprId"], sort_keys=True), len(self.variables))
         elif "dataType" in node and _stated_type(node) is None and not isinstance(node["dataType"], int):
             options["dataType"] = node["dataType"]
         lost = {key for key, value in node.items() if value is None and key not in _NOT_MEANING - {"evalContext"}} - {"value"}
-        if lost and name not in _OPAQUE:
+        if lost and name not in USER_FUNCTIONS:
             options |= self._lost(lost, origin)
         return options
 
     def _lost(self, fields: set[str], origin: Handle | None) -> Json:
         """What the JSON leaves out; without an origin, at least that the expression equals no other."""
         if origin is None:
-            return {} if fields <= {"evalContext", "evalMode"} else {"instance": f"read {next(_serial)}"}
+            return {} if fields <= {"evalContext", "evalMode"} else {"instance": _unlike_any()}
         spark = self._spark(origin)
         options: Json = {}
         if "evalContext" in fields:
@@ -198,12 +200,17 @@ def _shown(spark: Any, key: str) -> Any:  # noqa: ANN401  (an object of the JVM)
     try:
         value = getattr(spark, key)()
     except Py4JError:
-        return f"read {next(_serial)}"
+        return _unlike_any()
     try:
         between = f"\x00{next(_serial)}\x00"
         return value.mkString(between).split(between)
     except (AttributeError, Py4JError):
         return str(value)
+
+
+def _unlike_any() -> str:
+    """Says of an expression that it equals no other, also of those that other processes have read."""
+    return f"read {uuid4().hex}"
 
 
 def _elements(values: Any) -> list[str | None]:  # noqa: ANN401  (a Scala set)

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from headwater.algebra import plan
 from headwater.algebra.expressions import Call, Column, Expression
@@ -46,12 +47,16 @@ class Relation:
 
 @dataclass(frozen=True)
 class PlanReader:
-    """Reads one plan; `sources` tells which leaf ids belong to which table, `constant` fetches the rows of a constant leaf."""
+    """Reads one plan; `sources` tells which leaf ids belong to which table, `constant` fetches the rows of a constant leaf.
+
+    `serial` tells it from all others, also those of other processes.
+    """
 
     sources: dict[int, str]
     constant: Callable[[Handle], pa.RecordBatch]
     subplans: dict[int, Handle]
     types: dict[int, pa.DataType] = field(default_factory=dict)
+    serial: str = field(default_factory=lambda: uuid4().hex)
 
     def read(self, nodes: list[Json], origin: Handle) -> Relation:
         for attribute in _attributes(nodes):
@@ -142,11 +147,20 @@ class _NodeReader:
             types=self._types(ids),
             child=child.node,
             generator=generator,
+            collection=self._collection(generator),
             kept=kept,
             outer=self.json["outer"],
             origin=self.origin,
         )
         return Relation(node, ids)
+
+    def _collection(self, generator: Call) -> pa.DataType | None:
+        if len(generator.arguments) != 1:
+            return None
+        only = generator.arguments[0]
+        if isinstance(only, Column):
+            return only.type
+        return arrow_type(json.loads(self.origin.then("generator", "children", 0, "dataType", "json").get()))
 
     def _read_union(self) -> Relation:
         ids = tuple(attribute for attribute, _ in self._output)
@@ -221,7 +235,7 @@ class _NodeReader:
             )
         if "ScalarSubquery" in json.dumps({key: value for key, value in self.json.items() if key != "num-children"}):
             raise Unreadable(f"a scalar subquery inside {name}")
-        meaning = f"{json.dumps(self._meaning(), sort_keys=True)}#{id(self.origin.root)}"
+        meaning = f"{json.dumps(self._meaning(), sort_keys=True)}#{self.reader.serial}"
         node = plan.Opaque(
             types=self._types(ids),
             name=name,

@@ -11,14 +11,16 @@ from pyspark.errors import PySparkException
 from headwater.delta import one_batch
 from headwater.errors import EvaluationFailed
 from headwater.evaluation.spark import failure
+from headwater.evaluation.stages import typed
 from headwater.frontend.catalyst import Analyser, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from headwater.algebra.plan import Types
     from headwater.frontend.catalyst import Query
 
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 class Recompute:
     """Runs queries from scratch."""
 
-    spark: SparkSession
+    spark: Callable[[], SparkSession]
     analyser: Analyser
 
     def __call__(
@@ -37,7 +39,7 @@ class Recompute:
                 return one_batch(self.answer(query.text, schemas, contents)[1])
             frames = {name: self.frame(schemas[name], rows) for name, rows in contents.items()}
             logical = self.analyser.with_rows(query.analysed, frames)
-            return one_batch(self.analyser.dataset(self.spark, logical).toArrow())
+            return one_batch(self.analyser.dataset(self.spark(), logical).toArrow())
         except PySparkException as error:
             raise EvaluationFailed(failure(error)) from error
 
@@ -56,4 +58,20 @@ class Recompute:
     def frame(self, schema: StructType, rows: pa.RecordBatch) -> DataFrame:
         """Rows of the engine as a DataFrame under the users' names."""
         table: Any = pa.Table.from_batches([rows]).rename_columns(schema.names)
-        return self.spark.createDataFrame(table, schema)
+        return self.spark().createDataFrame(table, schema)
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """A query as a function of the rows of its sources, one batch for each."""
+
+    query: Query
+    sources: tuple[str, ...]
+    schemas: tuple[StructType, ...]
+    types: Types
+    recompute: Recompute
+
+    def __call__(self, inputs: list[pa.RecordBatch]) -> pa.RecordBatch:
+        schemas = dict(zip(self.sources, self.schemas, strict=True))
+        found = self.recompute(self.query, schemas, dict(zip(self.sources, inputs, strict=True)))
+        return typed(found.columns, self.types, found.num_rows)

@@ -1,1 +1,1 @@
-"""What outlives the process: files, the log, manifests, the lease of the one writer."""
+"""What outlives the process: files, the log, manifests, catalogs as JSON, and the lease of the one writer."""

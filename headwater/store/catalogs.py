@@ -1,0 +1,100 @@
+"""A catalog as JSON: tables, views and the dataflow behind them, so that another process goes on with the same steps.
+
+Nothing is compiled again, for what the compiler chose depends on the rows there were; and Spark is not needed to read it.
+Steps are numbered as `Catalog.steps` lists them, before and after, so that states can be kept beside by these numbers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.compiler.compiler import Compiler, Known
+from headwater.compiler.dataflow import Step
+from headwater.errors import NotSupported, UnreadableCatalog
+from headwater.runtime.catalog import Catalog, TableEntry, ViewEntry
+from headwater.schema import arrow_schema
+from headwater.store.codec import Decoder, Encoder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.engine import Engine
+    from headwater.runtime.catalog import Entry
+
+    Json = dict[str, Any]
+
+FORMAT = 1
+
+
+def encode_catalog(catalog: Catalog, time_zone: str) -> Json:
+    """What `decode_catalog` reads; `time_zone` is that of the session in which the catalog was made."""
+    for view in catalog.views.values():
+        require_storable(view)
+    encoder = Encoder()
+    numbers = {step: number for number, step in enumerate(catalog.steps)}
+    known = Known({}, {}) if catalog.compiler is None else catalog.compiler.known
+    described = {
+        "format": FORMAT,
+        "time_zone": time_zone,
+        "steps": [
+            [encoder.number(step.operator), [numbers[child] for child in step.inputs], step.label] for step in catalog.steps
+        ],
+        "entries": [_described(entry, encoder, numbers) for entry in catalog.entries.values()],
+        "known": [[encoder.number(node), numbers[step]] for node, step in known.steps.items()],
+        "arranged": [[numbers[step], list(key), numbers[kept]] for (step, key), kept in known.arranged.items()],
+    }
+    return {**described, "classes": encoder.classes, "values": encoder.values}
+
+
+def require_storable(view: ViewEntry) -> None:
+    """Refuses a view that only the session can keep in which it was made."""
+    if view.query.text is None and (view.refresh == "full" or view.query.root is None):
+        raise NotSupported(
+            f"view {view.name!r} is made of a DataFrame and recomputed as a whole, so it cannot be stored: "
+            "create it from SQL text"
+        )
+
+
+def _described(entry: Entry, encoder: Encoder, numbers: Mapping[Step, int]) -> Json:
+    described = {"name": entry.name, "schema": encoder.number(entry.schema), "contents": numbers[entry.contents]}
+    if isinstance(entry, TableEntry):
+        return {"kind": "table", **described, "key": encoder.number(entry.key), "source": numbers[entry.source]}
+    more = {"query": encoder.number(entry.query), "refresh": entry.refresh, "order": encoder.number(entry.order)}
+    return {"kind": "view", **described, **more, "output": numbers[entry.output]}
+
+
+def decode_catalog(described: Json, engine: Engine) -> Catalog:
+    """The catalog that was encoded, over the engine of this session, made for the time zone that stands in it."""
+    if described.get("format") != FORMAT:
+        raise UnreadableCatalog(
+            f"the catalog has the format {described.get('format')!r}, and this version of Headwater reads {FORMAT}: "
+            "open it with the version that wrote it"
+        )
+    decoder = Decoder(described["classes"], {"engines": engine.engines, "recompute": engine.recompute}, engine.origins)
+    decoder.read(described["values"])
+    values = decoder.values
+    steps: list[Step] = []
+    for operator, inputs, label in described["steps"]:
+        steps.append(Step(values[operator], tuple(steps[number] for number in inputs), label))
+    known = Known(
+        {values[node]: steps[step] for node, step in described["known"]},
+        {(steps[step], tuple(key)): steps[kept] for step, key, kept in described["arranged"]},
+    )
+    entries = [_entry(entry, values, steps) for entry in described["entries"]]
+    return Catalog({entry.name.lower(): entry for entry in entries}, Compiler(engine.engines, known))
+
+
+def _entry(described: Json, values: list[Any], steps: list[Step]) -> Entry:
+    name, schema, contents = described["name"], values[described["schema"]], steps[described["contents"]]
+    if described["kind"] == "table":
+        return TableEntry(name, schema, arrow_schema(schema), values[described["key"]], steps[described["source"]], contents)
+    return ViewEntry(
+        name=name,
+        query=values[described["query"]],
+        schema=schema,
+        arrow=arrow_schema(schema),
+        refresh=described["refresh"],
+        output=steps[described["output"]],
+        contents=contents,
+        order=values[described["order"]],
+    )

@@ -1,0 +1,60 @@
+"""The classes whose values can be stored, each by a name of its own. What is not listed here is neither written nor read."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from headwater.algebra import expressions, origin, plan
+from headwater.compiler import recipes
+from headwater.evaluation import stages
+from headwater.frontend import catalyst, recompute
+from headwater.operators import (
+    aggregate,
+    arrange,
+    extremes,
+    join,
+    linear,
+    match,
+    multijoin,
+    ordering,
+    regroup,
+    scalar,
+    topk,
+    values,
+)
+from headwater.operators.accumulators import averages, comoments, counts, moments, sums
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_GROUPS: Mapping[str, tuple[type, ...]] = {
+    "query": (origin.Reading, catalyst.Query),
+    "expression": (expressions.Column, expressions.Literal, expressions.Call),
+    "node": (
+        *(plan.Node, plan.Scan, plan.Values, plan.Project, plan.Filter, plan.Expand, plan.Generate, plan.Union, plan.Join),
+        *(plan.Equal, plan.MultiJoin, plan.Aggregate, plan.SortKey, plan.Window, plan.Sort, plan.Limit, plan.Scalar),
+        plan.Opaque,
+    ),
+    "stage": (stages.Columns,),
+    "recipe": (
+        *(recipes.Fused, recipes.Mask, recipes.OfNode, recipes.OfGroups, recipes.OfWindows),
+        recompute.Recomputed,
+    ),
+    "operator": (
+        *(aggregate.Aggregate, aggregate.Measure, extremes.Extreme, arrange.Arrange, join.Join, join.JoinKey),
+        *(linear.Linear, linear.Union, match.Match, multijoin.MultiJoin, multijoin.Lookup, multijoin.Path, multijoin.Choice),
+        *(ordering.Order, regroup.Regroup, scalar.Scalar, topk.TopK, values.Values, values.Source),
+    ),
+    "accumulator": (
+        *(averages.FloatAverage, averages.IntegerAverage, averages.ExactAverage, comoments.CoMoments),
+        *(counts.Count, counts.BitXor, moments.Moments, sums.ExactSum, sums.FloatSum),
+    ),
+}
+CLASSES: Mapping[str, type] = {f"{group}.{each.__name__}": each for group, classes in _GROUPS.items() for each in classes}
+NAMES: Mapping[type, str] = {each: name for name, each in CLASSES.items()}
+
+
+def stored_fields(kind: Any) -> list[str]:  # noqa: ANN401  (a dataclass)
+    """The fields of a class that are stored: all but those that only the session in which they were made can use."""
+    return [each.name for each in fields(kind) if each.metadata.get("stored", True)]
