@@ -149,6 +149,12 @@ class SessionClosed(HeadwaterError):
     code = "SESSION_CLOSED"
 
 
+class InvalidOption(HeadwaterError):
+    """An argument that is none of those that are possible."""
+
+    code = "INVALID_OPTION"
+
+
 class DirectoryInUse(HeadwaterError):
     """A directory that another writer holds, or that another one has taken over."""
 

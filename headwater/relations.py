@@ -40,13 +40,16 @@ class Relation(Answer):
         now = self._session.snapshot
         entry = self._at(now)
         order = entry.order if isinstance(entry, ViewEntry) else ()
-        return table_of(now.contents(entry), entry.arrow, order)
+        with self._session.noticing_damage():
+            return table_of(now.contents(entry), entry.arrow, order)
 
     def at(self, epoch: int) -> Answer:
         """The answer as it was at an epoch, as far back as changes are kept."""
         entry = self._entry
         order = entry.order if isinstance(entry, ViewEntry) else ()
-        return Answer(self._session, entry.schema, table_of(self._session.epochs.at(entry, epoch), entry.arrow, order))
+        with self._session.noticing_damage():
+            rows = self._session.epochs.at(entry, epoch)
+        return Answer(self._session, entry.schema, table_of(rows, entry.arrow, order))
 
     def dataframe(self) -> Any:  # noqa: ANN401  (Spark is imported late)
         """The rows as a Spark DataFrame, on which another view may be built."""
@@ -55,7 +58,8 @@ class Relation(Answer):
     def __len__(self) -> int:
         """How many rows there are."""
         now = self._session.snapshot
-        return now.kept(self._at(now)).total
+        with self._session.noticing_damage():
+            return now.kept(self._at(now)).total
 
     def __bool__(self) -> bool:
         """A table or view is there, whether it has rows or not."""
@@ -71,6 +75,25 @@ class Relation(Answer):
         if entry is None:
             raise UnknownName(f"there is no table or view {self._name!r} any more")
         return entry
+
+
+class Past:
+    """Tables and views as they were at an epoch."""
+
+    def __init__(self, session: Session, epoch: int) -> None:
+        self._session = session
+        self._epoch = epoch
+        session.epochs.require(epoch)
+
+    def table(self, name: str) -> Answer:
+        return self._session.table(name).at(self._epoch)
+
+    def view(self, name: str) -> Answer:
+        return self._session.view(name).at(self._epoch)
+
+    def sql(self, query: str) -> Answer:
+        """The answer of a query over all of them."""
+        return self._session.answer(query, self._session.epochs.content_at(self._epoch))
 
 
 class Table(Relation):

@@ -14,19 +14,23 @@ import pyarrow as pa
 
 from headwater.answers import Answer, table_of
 from headwater.errors import (
+    DamagedFile,
     DependentViews,
     HeadwaterError,
     InvalidName,
+    InvalidOption,
     InvalidSchema,
     InvalidTransaction,
     NameTaken,
     NonDeterministic,
     NotSupported,
+    ReadOnly,
     SessionClosed,
     UnknownName,
     ViewCycle,
 )
-from headwater.relations import Table, View
+from headwater.definitions import Definition
+from headwater.relations import Past, Table, View
 from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.runtime.epochs import Epochs
@@ -34,24 +38,45 @@ from headwater.runtime.transactions import Staging
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from headwater.compiler.dataflow import Step
-    from headwater.definitions import Definition
     from headwater.delta import Delta
     from headwater.engine import Engine
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Entry, Snapshot
     from headwater.runtime.driver import Backfill
+    from headwater.store.reading import Reader
+    from headwater.store.store import Store
 
 REFRESH = ("auto", "incremental", "full")
 
 
-def connect(*, spark: SparkSession | None = None) -> Session:
-    """A session with tables and views of its own, in memory; on local Spark, started when first needed, or on the one given."""
-    return Session(spark)
+def connect(
+    directory: str | Path | None = None,
+    *,
+    spark: SparkSession | None = None,
+    mode: str = "w",
+    durability: str = "sync",
+    retain: int | str = 10_000,
+) -> Session:
+    """A session on local Spark, started when first needed, or on the one given.
+
+    Without a directory, its tables and views are in memory and end with it. A directory, by its path or the URI of an object
+    store, outlives it: whoever connects to it next goes on where this one ended. There is one writer at a time; others read
+    with mode "r". With `durability` sync, a commit is on disk when it returns; with async a tenth of a second later; with
+    memory when the session is closed, or in the background. `retain` says how long changes, and so the past, can be read: a
+    number of epochs, or an age such as "7 days".
+    """
+    if mode not in ("r", "w"):
+        raise InvalidOption(f'mode is "w" for the one writer or "r" for readers, not {mode!r}')
+    session = Session(spark)
+    if directory is not None:
+        session.open(directory, mode, durability, retain)
+    return session
 
 
 class Session:
@@ -61,7 +86,20 @@ class Session:
         self._given = spark
         self._closed = False
         self._writer: int | None = None
+        self._store: Store | None = None
+        self._reader: Reader | None = None
+        self._zone: str | None = None
         self.epochs = Epochs()
+
+    def open(self, directory: str | Path, mode: str, durability: str, retain: int | str) -> None:
+        """Goes on with what is in a directory; to be called first."""
+        from headwater.store.opening import disk_at, open_to_read, open_to_write
+
+        disk = disk_at(directory)
+        if mode == "r":
+            self._reader, self.epochs = open_to_read(disk, self._engine_for)
+        else:
+            self._store, self.epochs = open_to_write(disk, self._engine_for, durability, retain)
 
     # -- where we are
 
@@ -86,7 +124,39 @@ class Session:
     def _engine(self) -> Engine:
         from headwater.engine import Engine
 
-        return Engine(lambda: self.spark, self.spark.conf.get("spark.sql.session.timeZone") or "UTC")
+        zone = self._zone or self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
+        return Engine(lambda: self.spark, zone)
+
+    def _engine_for(self, zone: str | None) -> Engine:
+        """The engine; made for a time zone, if it is not there yet and one is given."""
+        self._zone = self._zone or zone
+        return self._engine
+
+    # -- epochs of others, and of the past
+
+    def refresh(self) -> int:
+        """With mode "r": goes on to the newest epoch, and gives its number."""
+        return self.wait(timeout=0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """With mode "r": waits for an epoch after this one, so many seconds at most, and gives the number of the newest."""
+        self._require_open()
+        if self._reader is None:
+            raise NotSupported('this session makes the epochs itself; only sessions with mode "r" wait for them')
+        self.epochs.now = self._reader.wait(self.epochs.now, timeout)
+        return self.epoch
+
+    def at(self, epoch: int) -> Past:
+        """Tables and views as they were at an epoch."""
+        return Past(self, epoch)
+
+    def repair(self, name: str) -> None:
+        """Builds a view again whose state was in a damaged file."""
+        with self._defining() as now:
+            self._view(name)
+            if self.snapshot.is_whole:
+                return
+            self._define(Definition(now, (name.lower(),)))
 
     # -- tables
 
@@ -148,7 +218,8 @@ class Session:
         if entry is None:
             raise self._unknown(name)
         order = entry.order if isinstance(entry, ViewEntry) else ()
-        return self._engine.frame(entry, table_of(now.contents(entry), entry.arrow, order))
+        with self.noticing_damage():
+            return self._engine.frame(entry, table_of(now.contents(entry), entry.arrow, order))
 
     # -- changes
 
@@ -174,7 +245,8 @@ class Session:
     def transaction(self) -> Iterator[Transaction]:
         """Changes of any tables that become one epoch at the end of the block, or nothing if anything fails."""
         self._require_no_transaction()
-        with self.epochs.writing:
+        self._require_writer()
+        with self.noticing_damage(), self.epochs.writing:
             transaction = Transaction(self, Staging(self.snapshot))
             self._writer = get_ident()
             try:
@@ -205,7 +277,8 @@ class Session:
             query = self._engine.analyse(text, now.catalog)
         except NonDeterministic:
             return self._engine.once(self, text, now.catalog, content)
-        rows, presentation = self._engine.definitions.answer(now, query, content)
+        with self.noticing_damage():
+            rows, presentation = self._engine.definitions.answer(now, query, content)
         names = self._engine.arrow_schema(query.schema)
         return Answer(self, query.schema, table_of(rows, names, presentation.order))
 
@@ -214,6 +287,8 @@ class Session:
     def close(self) -> None:
         """Gives everything back; a Spark session that was given stays as it is."""
         if not self._closed:
+            if self._store is not None:
+                self._store.close()
             started = self._given is None and "spark" in self.__dict__
             spark = self.__dict__.get("spark")
             self._closed = True
@@ -286,12 +361,14 @@ class Session:
 
     def _define(self, definition: Definition) -> None:
         self._require_open()
-        self.epochs.define(definition.catalog, definition.rebuilt)
+        with self.noticing_damage():
+            self.epochs.define(definition.catalog, definition.rebuilt)
 
     @contextmanager
     def _defining(self) -> Iterator[Catalog]:
         """The one who may make the next catalog, from the one there is."""
         self._require_no_transaction()
+        self._require_writer()
         with self.epochs.defining:
             yield self.snapshot.catalog
         self.epochs.tell()
@@ -301,6 +378,18 @@ class Session:
             raise InvalidTransaction(
                 "a transaction is open: change tables through it, and do all else before or after its block"
             )
+
+    @contextmanager
+    def noticing_damage(self) -> Iterator[None]:
+        """Where a file turns out to be damaged, the rest goes on without what was in it."""
+        try:
+            yield
+        except DamagedFile as damage:
+            raise self.epochs.set_aside(damage) from damage
+
+    def _require_writer(self) -> None:
+        if self._reader is not None:
+            raise ReadOnly('this session reads with mode "r"; change the directory through the session that writes it')
 
     def _require_open(self) -> None:
         if self._closed:

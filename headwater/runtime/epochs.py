@@ -10,7 +10,7 @@ and readers in other threads, who take the snapshot once, see whole epochs. Ther
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -19,12 +19,13 @@ from headwater.delta import Delta
 from headwater.errors import DamagedFile, UnknownEpoch
 from headwater.runtime.building import Building
 from headwater.runtime.catalog import Snapshot, ViewEntry
-from headwater.runtime.driver import run_epoch
+from headwater.runtime.driver import Backfill, run_epoch
 from headwater.runtime.history import History
 from headwater.runtime.journal import NoJournal
 from headwater.runtime.rebuilding import Costs, rebuild
 from headwater.runtime.recording import Recording
 from headwater.runtime.subscriptions import Subscriptions
+from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
@@ -147,13 +148,28 @@ class Epochs:
     def at(self, entry: Entry, epoch: int) -> Delta:
         """The rows that a table or view had at an epoch: those of now, less all that changed since."""
         now, name = self.now, entry.name.lower()
-        if not 0 <= epoch <= now.epoch:
-            raise UnknownEpoch(f"there is no epoch {epoch}; the last one is {now.epoch}")
+        self.require(epoch)
         began = self.history.began(name)
         if epoch < began:
             raise UnknownEpoch(f"{entry.name!r} is there from epoch {began} on, and was asked for at epoch {epoch}")
         later = [-delta for at, delta in self.changes(name, epoch) if at <= now.epoch]
         return consolidate(Delta.concat([now.contents(entry), *later]))
+
+    def content_at(self, epoch: int) -> Backfill:
+        """What steps gave at an epoch, from the tables and views as they were then; those that were not there are empty."""
+        states: dict[Step, State] = {}
+        for entry in self.now.entries.values():
+            kept = self.now.kept(entry)
+            rows = Arrangement.empty(kept.schema, kept.key)
+            with suppress(UnknownEpoch):
+                rows = rows.insert(self.at(entry, epoch))
+            states[entry.contents] = (rows,)
+        return Backfill(states, {step.inputs[0]: step for step in states})
+
+    def require(self, epoch: int) -> None:
+        """Raises unless the epoch has been."""
+        if not isinstance(epoch, int) or not 0 <= epoch <= self.now.epoch:
+            raise UnknownEpoch(f"there is no epoch {epoch!r}; the last one is {self.now.epoch}")
 
     def tell(self) -> None:
         """Calls the subscribers of what changed; to be called without a lock."""

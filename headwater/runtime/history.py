@@ -43,6 +43,12 @@ class History:
         self._start = start
         self._relations: dict[str, _Changes] = {}
 
+    def restart(self, epoch: int) -> None:
+        """From here on, nothing is known of the epochs up to this one."""
+        with self._lock:
+            self._start = epoch
+            self._relations = {}
+
     def begin(self, names: Collection[str], epoch: int) -> None:
         """Tables and views that are new, or begin anew, with an epoch."""
         with self._lock:

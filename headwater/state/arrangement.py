@@ -179,23 +179,14 @@ class Arrangement:
 
     def exchanged(self, exchanges: Mapping[Run, Exchange]) -> Arrangement:
         """The same value with other runs in place of neighbours that they are the sum of, found by the first of these."""
-        if not any(run in exchanges for run in self._runs):
+        pieces = self._runs
+        if not any(run in exchanges for run in pieces):
             return self
-        found: list[Run] = []
-        rest = self._runs
-        while rest:
-            old, new = exchanges.get(rest[0], ((), rest[0]))
-            if old and rest[: len(old)] == old:
-                found += [new] if len(new) else []
-                rest = rest[len(old) :]
-            else:
-                found.append(rest[0])
-                rest = rest[1:]
         merging = self._merging
         if merging is not None:
             single = {first: new for first, (old, new) in exchanges.items() if len(old) == 1}
             merging = replace(merging, pieces=tuple(single.get(run, run) for run in merging.pieces))
-        return self._of(tuple(found), merging)
+        return self._of(exchanged(pieces, exchanges), merging)
 
     def difference(self, other: Arrangement) -> Delta:
         """The rows of this one less those of another with the same columns and key, consolidated."""
@@ -272,6 +263,18 @@ class Arrangement:
         asked = np.repeat(np.arange(count), len(everything))
         repeated = everything.take(every)
         return Matches(asked, repeated.rows, repeated.weights, settled=True)
+
+
+def exchanged(pieces: tuple[Run, ...], exchanges: Mapping[Run, Exchange]) -> tuple[Run, ...]:
+    """The runs with others in place of neighbours that they are the sum of."""
+    found: list[Run] = []
+    while pieces:
+        old, new = exchanges.get(pieces[0], (pieces[:1], pieces[0]))
+        if pieces[: len(old)] != old:
+            old, new = pieces[:1], pieces[0]
+        found += [new] if len(new) else []
+        pieces = pieces[len(old) :]
+    return tuple(found)
 
 
 def _due(pieces: tuple[Run, ...]) -> int:

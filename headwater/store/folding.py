@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwater.state.arrangement import exchanged
 from headwater.store import runfiles
 from headwater.store.manifest import Kept
 from headwater.store.runfiles import LARGE, StoredRun
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from headwater.state.arrangement import Arrangement, Exchange
     from headwater.state.runs import Run
     from headwater.store.disk import Disk
+    from headwater.store.runfiles import Place
 
 
 class Fold:
@@ -30,6 +32,8 @@ class Fold:
         self._new_name = new_name
         self._sparse = sparse
         self._written: dict[Run, Exchange] = {}
+        # An arrangement may get into better shape at any time: what counts is what it was made of when it was written.
+        self._runs: dict[Arrangement, tuple[Run, ...]] = {}
         self.bytes = 0
 
     def write(self, states: Iterable[State]) -> None:
@@ -47,7 +51,7 @@ class Fold:
 
     def kept(self, state: State) -> tuple[Kept, ...]:
         """A state of which all was written, for the manifest."""
-        return tuple(Kept.of(a, [run.place for run in a.exchanged(self._written).runs]) for a in state)  # type: ignore[attr-defined]
+        return tuple(Kept.of(a, [_place(run) for run in exchanged(self._runs[a], self._written)]) for a in state)
 
     def exchanged(self, state: State) -> State:
         """The state that was written, or a later one, with files in place of runs."""
@@ -56,7 +60,8 @@ class Fold:
     def _pending(self, arrangement: Arrangement) -> Iterator[tuple[tuple[Run, ...], Run]]:
         """Runs to be written, and the neighbours that each of them is the sum of."""
         waiting: list[Run] = []
-        for run in arrangement.runs:
+        self._runs[arrangement] = arrangement.runs
+        for run in self._runs[arrangement]:
             if isinstance(run, StoredRun):
                 if run.place.file in self._sparse:
                     yield (run,), run
@@ -66,3 +71,8 @@ class Fold:
                 waiting.append(run)
         if waiting:
             yield tuple(waiting), arrangement.merged(waiting)
+
+
+def _place(run: Run) -> Place:
+    assert isinstance(run, StoredRun)
+    return run.place

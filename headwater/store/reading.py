@@ -9,14 +9,12 @@ manifest is there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from headwater.compiler.dataflow import Step
-from headwater.errors import ReadOnly, UnknownFormat
+from headwater.errors import DamagedFile, ReadOnly, UnknownFormat
 from headwater.evaluation.stages import Columns
 from headwater.operators.arrange import Arrange
 from headwater.operators.linear import Linear
@@ -25,7 +23,8 @@ from headwater.runtime.catalog import Catalog, Snapshot, TableEntry
 from headwater.store import lease, log, manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
+    from contextlib import AbstractContextManager
 
     from headwater.delta import Delta
     from headwater.operators.operator import State
@@ -70,7 +69,7 @@ class Reader:
         if self._manifest is None:
             return now
         before = self._follower.after
-        records = [record for record in self._follower.poll()]
+        records = list(self._follower.poll())
         holder = lease.current(self._disk)
         newest = max(log.segments(self._disk), default=None)
         if holder is not None and newest is not None and not holder.released and holder.fence > newest.fence:
@@ -87,10 +86,10 @@ class Reader:
     def _reloaded(self, now: Snapshot) -> Snapshot:
         """What a newer manifest says, if there is one."""
         while True:
-            found = manifest.newest(self._disk)
-            if found is None or (self._manifest is not None and (found.fence, found.epoch) <= (self._manifest.fence, self._manifest.epoch)):
+            found, present = manifest.newest(self._disk), self._manifest
+            if found is None or found == present:
                 return now
-            if found.epoch <= now.epoch and self._manifest is not None and found.catalog == self._manifest.catalog:
+            if present is not None and found.epoch <= now.epoch and found.catalog == present.catalog:
                 # The same in other files: there is no need to leave those that are open.
                 return now
             loaded = self._loaded(found)
@@ -104,7 +103,7 @@ class Reader:
         assert found.catalog is not None
         try:
             whole = self._decode(manifest.get(self._disk, found.catalog))
-        except manifest.DamagedFile:
+        except DamagedFile:
             if manifest.newest(self._disk) != found:
                 return None
             raise

@@ -129,7 +129,7 @@ def checked(memory: mmap | None, place: Place) -> mmap:
     if memory is None:
         raise DamagedFile(place.file, "it is missing, or cannot be read")
     if len(memory) < place.start + place.bytes:
-        raise DamagedFile(place.file, f"it has {len(memory):,} bytes, and a run in it should end at {place.start + place.bytes:,}")
+        raise DamagedFile(place.file, f"it has {len(memory):,} of {place.start + place.bytes:,} bytes")
     if _digest(memory, place.start, place.bytes) != place.check:
         raise DamagedFile(place.file, "its checksum is not the one it was written with")
     return memory

@@ -17,7 +17,7 @@ from threading import Event, RLock, Thread
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import HeadwaterError, StorageFailed
+from headwater.errors import DamagedFile, HeadwaterError, StorageFailed
 from headwater.runtime.catalog import Snapshot
 from headwater.store import lease, log, manifest
 from headwater.store.folding import Fold
@@ -97,6 +97,16 @@ class Store:
         states = zip(catalog.steps, manifest.states(self._disk, self._manifest), strict=True)
         return Snapshot(self._manifest.epoch, catalog, {step: state for step, state in states if state is not None})
 
+    def missing(self) -> Iterator[DamagedFile]:
+        """Files that are gone, or too short for what should be in them."""
+        ends: dict[str, int] = {}
+        for place in self._manifest.places():
+            ends[place.file] = max(ends.get(place.file, 0), place.start + place.bytes)
+        for file, end in ends.items():
+            size = self._disk.size(file)
+            if size is None or size < end:
+                yield DamagedFile(file, "it is missing" if size is None else f"it has {size:,} of {end:,} bytes")
+
     def tail(self) -> Iterator[Record]:
         """What happened after that."""
         for record in log.read(self._disk, self._manifest.epoch):
@@ -143,12 +153,13 @@ class Store:
         return {step: fold.exchanged(state) for step, state in states.items()}
 
     def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:
+        described = self._encode(then.catalog)
         if self._durability != "memory":
             self._append(Record(then.epoch, time(), {}, views, began=sorted(began)))
         try:
             with _storage(self._disk, "written"):
                 catalog = f"{_CATALOGS}/{self._lease.fence:08}-{then.epoch:012}.json"
-                manifest.put(self._disk, catalog, self._encode(then.catalog))
+                manifest.put(self._disk, catalog, described)
                 fold = self._keep(then, catalog)
         finally:
             # Whether it counts or not, the next record has nothing to do with this one.

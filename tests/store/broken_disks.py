@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from pathlib import PurePosixPath
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from headwater.store.disk import LocalDisk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -109,6 +111,17 @@ class ForgetfulDisk(LocalDisk):
         super().__init__(root)
         self.certain = certain
         self._names: dict[str, str | None] = {}
+        self._lock = Lock()
+        self._is_on = True
+
+    def power_off(self) -> None:
+        with self._lock:
+            self._is_on = False
+
+    @contextmanager
+    def powered(self) -> Iterator[bool]:
+        with self._lock:
+            yield self._is_on
 
     def write(self, name: str, fill: Fill) -> int:
         size = super().write(name, fill)
@@ -125,25 +138,29 @@ class ForgetfulDisk(LocalDisk):
 
     def settle(self, folder: str) -> None:
         super().settle(folder)
-        for name, present in list(self._names.items()):
-            if str(PurePosixPath(name).parent) == folder:
-                del self._names[name]
-                copy = self.certain / name
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                copy.unlink(missing_ok=True)
-                if present is not None:
-                    os.link(self.path(name), copy)
+        with self.powered() as on:
+            for name, present in list(self._names.items()) if on else []:
+                if str(PurePosixPath(name).parent) == folder:
+                    del self._names[name]
+                    copy = self.certain / name
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    copy.unlink(missing_ok=True)
+                    if present is not None:
+                        os.link(self.path(name), copy)
 
     def log(self, name: str) -> Appending:
         copy = self.certain / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.touch()
-        return ForgetfulLog(super().log(name), self.path(name), copy)
+        with self.powered() as on:
+            if on:
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.touch()
+        return ForgetfulLog(self, super().log(name), self.path(name), copy)
 
 
 
 class ForgetfulLog:
-    def __init__(self, log: Appending, path: Path, copy: Path) -> None:
+    def __init__(self, disk: ForgetfulDisk, log: Appending, path: Path, copy: Path) -> None:
+        self._disk = disk
         self._log = log
         self._path = path
         self._copy = copy
@@ -153,4 +170,6 @@ class ForgetfulLog:
 
     def sync(self) -> None:
         self._log.sync()
-        self._copy.write_bytes(self._path.read_bytes())
+        with self._disk.powered() as on:
+            if on:
+                self._copy.write_bytes(self._path.read_bytes())

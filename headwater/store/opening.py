@@ -1,0 +1,93 @@
+"""Opening a directory: from what is written there to a session that goes on with it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headwater.errors import InvalidOption, StorageFailed, UnknownFormat
+from headwater.runtime.epochs import Epochs
+from headwater.store.catalogs import decode_catalog, encode_catalog
+from headwater.store.disk import LocalDisk
+from headwater.store.reading import Reader, ReadOnlyJournal
+from headwater.store.store import DURABILITY, Retention, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headwater.engine import Engine
+    from headwater.runtime.catalog import Catalog, Snapshot
+    from headwater.store.disk import Disk
+
+    # The engine of the session, made for a time zone.
+    Engines = Callable[[str | None], Engine]
+
+_AGE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(second|minute|hour|day|week)s?\s*")
+_SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
+
+
+def disk_at(directory: str | Path) -> Disk:
+    """The disk for a path, or for the URI of an object store."""
+    if isinstance(directory, str) and "://" in directory:
+        from headwater.store.objects import ObjectDisk
+
+        return ObjectDisk.at(directory)
+    return LocalDisk(Path(directory).expanduser().absolute())
+
+
+def retention(retain: int | str) -> Retention:
+    """How long changes are kept: a number of epochs, or an age such as '7 days'."""
+    if isinstance(retain, int) and not isinstance(retain, bool) and retain >= 0:
+        return Retention(epochs=retain)
+    match = _AGE.fullmatch(retain) if isinstance(retain, str) else None
+    if match is None:
+        raise InvalidOption(f"retain is a number of epochs, or an age such as '7 days', not {retain!r}")
+    return Retention(epochs=None, seconds=float(match[1]) * _SECONDS[match[2]])
+
+
+def open_to_write(disk: Disk, engine: Engines, durability: str, retain: int | str) -> tuple[Store, Epochs]:
+    """The one writer's store, and its epochs as of the last one that was committed."""
+    if durability not in DURABILITY:
+        raise InvalidOption(f"durability is one of {', '.join(DURABILITY)}, not {durability!r}")
+    kept = retention(retain)
+    if isinstance(disk, LocalDisk):
+        _make(disk)
+    store = Store(disk, durability, kept)
+    try:
+        epochs = Epochs(store.snapshot(_decoder(engine)))
+        for file in store.missing():
+            epochs.set_aside(file)
+        for record in store.tail():
+            epochs.commit(record.tables, {})
+        epochs.journal = store
+        store.attach(epochs, lambda catalog: encode_catalog(catalog, engine(None).time_zone))
+    except BaseException:
+        store.close()
+        raise
+    return store, epochs
+
+
+def open_to_read(disk: Disk, engine: Engines) -> tuple[Reader, Epochs]:
+    """One of many readers, and the newest epoch."""
+    reader = Reader(disk, _decoder(engine))
+    epochs = Epochs()
+    epochs.journal = ReadOnlyJournal(disk)
+    epochs.now = reader.newest(epochs.now)
+    epochs.history.restart(epochs.now.epoch)
+    return reader, epochs
+
+
+def _decoder(engine: Engines) -> Callable[[Any], Catalog]:
+    return lambda described: decode_catalog(described, engine(described["time_zone"]))
+
+
+def _make(disk: LocalDisk) -> None:
+    """The directory, if it is not there yet; one with other things in it is left alone."""
+    try:
+        disk.root.mkdir(parents=True, exist_ok=True)
+        strange = disk.size("headwater.json") is None and any(disk.root.iterdir())
+    except OSError as error:
+        raise StorageFailed(f"{disk.place!r} cannot be used: {error.strerror or error}") from error
+    if strange:
+        raise UnknownFormat(f"{disk.place!r} is not empty and not a Headwater directory; give the path of a new one")
