@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import incremental, load, long_run, many_views, skew, smallest, synthetic, tpch
+from benchmarks import durable, incremental, load, long_run, many_views, skew, smallest, synthetic, tpch
 from benchmarks.workload import Family
 
 FAMILIES = {
@@ -14,4 +14,5 @@ FAMILIES = {
     "many_views": Family(many_views.WORKLOADS),
     "long_run": Family(long_run.WORKLOADS),
     "load": Family(load.WORKLOADS),
+    "durable": Family(durable.WORKLOADS),
 }

@@ -62,6 +62,10 @@ TARGETS = (
     Target("bulk load of a join view, rows/s a side", "load", "rows per second", 700_000, kinds=("join",)),
     Target("peak memory to the Arrow size kept", "load", "peak to kept", 3, at_least=False),
     Target("refresh at ten times the rows", "load", "growth", 1.5, at_least=False),
+    Target("10-row commit on disk less one sync, to in memory", "durable", "beyond one sync, to in memory", 3, at_least=False),
+    Target("opening a join view, to building it", "durable", "to the time to build it", 0.05, at_least=False),
+    Target("bytes written to bytes changed", "durable", "write amplification", 10, at_least=False),
+    Target("refresh with state of 4 × the memory allowed", "durable", "refresh to in memory", 5, at_least=False),
     Target("10-row commit to the smallest Spark job with a shuffle", "smallest", "speedup", 30),
 )
 

@@ -62,6 +62,7 @@ def connect(
     mode: str = "w",
     durability: str = "sync",
     retain: int | str = 10_000,
+    memory: int | str | None = None,
 ) -> Session:
     """A session on local Spark, started when first needed, or on the one given.
 
@@ -69,13 +70,14 @@ def connect(
     store, outlives it: whoever connects to it next goes on where this one ended. There is one writer at a time; others read
     with mode "r". With `durability` sync, a commit is on disk when it returns; with async a tenth of a second later; with
     memory when the session is closed, or in the background. `retain` says how long changes, and so the past, can be read: a
-    number of epochs, or an age such as "7 days".
+    number of epochs, or an age such as "7 days". With `memory`, in bytes or as "2 GB", state that is not on disk yet, and what
+    it takes to merge it, are kept below that; the rest is read from disk where it is needed.
     """
     if mode not in ("r", "w"):
         raise InvalidOption(f'mode is "w" for the one writer or "r" for readers, not {mode!r}')
     session = Session(spark)
     if directory is not None:
-        session.open(directory, mode, durability, retain)
+        session.open(directory, mode, durability, retain, memory)
     return session
 
 
@@ -91,7 +93,7 @@ class Session:
         self._zone: str | None = None
         self.epochs = Epochs()
 
-    def open(self, directory: str | Path, mode: str, durability: str, retain: int | str) -> None:
+    def open(self, directory: str | Path, mode: str, durability: str, retain: int | str, memory: int | str | None) -> None:
         """Goes on with what is in a directory; to be called first."""
         from headwater.store.opening import disk_at, open_to_read, open_to_write
 
@@ -99,7 +101,7 @@ class Session:
         if mode == "r":
             self._reader, self.epochs = open_to_read(disk, self._engine_for)
         else:
-            self._store, self.epochs = open_to_write(disk, self._engine_for, durability, retain)
+            self._store, self.epochs = open_to_write(disk, self._engine_for, durability, retain, memory)
 
     # -- where we are
 
@@ -246,6 +248,7 @@ class Session:
         """Changes of any tables that become one epoch at the end of the block, or nothing if anything fails."""
         self._require_no_transaction()
         self._require_writer()
+        self.epochs.journal.make_room()
         with self.noticing_damage(), self.epochs.writing:
             transaction = Transaction(self, Staging(self.snapshot))
             self._writer = get_ident()

@@ -47,13 +47,13 @@ _log = logging.getLogger("headwater")
 class Epochs:
     """Commits epochs, one writer at a time."""
 
-    def __init__(self, now: Snapshot | None = None) -> None:
+    def __init__(self, now: Snapshot | None = None, history: History | None = None) -> None:
         self.defining = RLock()
         self.writing = RLock()
         self.now = Snapshot() if now is None else now
         self.journal: Journal = NoJournal()
         self.work: dict[Step, Work] = {}
-        self.history = History(self.now.epoch)
+        self.history = History(self.now.epoch) if history is None else history
         self.subscriptions = Subscriptions()
         self._recordings: tuple[Recording, ...] = ()
         self._costs = Costs()

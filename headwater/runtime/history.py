@@ -37,10 +37,11 @@ def history_gone(name: str, after: int, earliest: int) -> HistoryGone:
 class History:
     """The latest changes of every table and view, by its name in lower case."""
 
-    def __init__(self, start: int = 0) -> None:
-        """Knows nothing of the epochs up to `start`."""
+    def __init__(self, start: int = 0, rows: int | None = None) -> None:
+        """Knows nothing of the epochs up to `start`; keeps so many rows of each, if another limit is given."""
         self._lock = Lock()
         self._start = start
+        self._most = ROWS if rows is None else rows
         self._relations: dict[str, _Changes] = {}
 
     def restart(self, epoch: int) -> None:
@@ -52,7 +53,7 @@ class History:
     def begin(self, names: Collection[str], epoch: int) -> None:
         """Tables and views that are new, or begin anew, with an epoch."""
         with self._lock:
-            self._relations.update((name, _Changes(began=epoch)) for name in names)
+            self._relations.update((name, _Changes(self._most, began=epoch)) for name in names)
 
     def add(self, name: str, epoch: int, delta: Delta) -> None:
         with self._lock:
@@ -61,8 +62,8 @@ class History:
     def add_if_few(self, name: str, epoch: int, delta: Delta) -> None:
         """The same for a change that, with very many rows, is not worth the memory."""
         with self._lock:
-            if len(delta) > ROWS:
-                self._relations[name] = _Changes(gone=epoch, began=self._changes(name).began)
+            if len(delta) > self._most:
+                self._relations[name] = _Changes(self._most, gone=epoch, began=self._changes(name).began)
             else:
                 self._changes(name).add(epoch, delta)
 
@@ -89,13 +90,14 @@ class History:
                 self._relations.pop(name, None)
 
     def _changes(self, name: str) -> _Changes:
-        return self._relations.setdefault(name, _Changes(gone=self._start))
+        return self._relations.setdefault(name, _Changes(self._most, gone=self._start))
 
 
 class _Changes:
     """The latest changes of a table or view, the epoch of the last one that is not kept any more, and that of its beginning."""
 
-    def __init__(self, gone: int = 0, began: int = 0) -> None:
+    def __init__(self, most: int, gone: int = 0, began: int = 0) -> None:
+        self._most = most
         self.kept: deque[tuple[int, Delta]] = deque()
         self.gone = gone
         self.began = began
@@ -104,7 +106,7 @@ class _Changes:
     def add(self, epoch: int, delta: Delta) -> None:
         self.kept.append((epoch, _compact(delta)))
         self._rows += len(delta)
-        while len(self.kept) > EPOCHS or (self._rows > ROWS and len(self.kept) > 1):
+        while len(self.kept) > EPOCHS or (self._rows > self._most and len(self.kept) > 1):
             self.gone, oldest = self.kept.popleft()
             self._rows -= len(oldest)
 

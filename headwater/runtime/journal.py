@@ -23,6 +23,10 @@ class Journal(Protocol):
         """Notes what an epoch changed, by names in lower case; views with the columns that only serve to order them."""
         ...
 
+    def make_room(self) -> None:
+        """Waits, before a transaction begins, until there is memory for what it may bring."""
+        ...
+
     def defining(self) -> AbstractContextManager[object]:
         """Held by who is about to define, before the lock of writers."""
         ...
@@ -44,6 +48,8 @@ class NoJournal:
     """Epochs that end with the process."""
 
     def commit(self, then: Snapshot, tables: Mapping[str, Delta], views: Mapping[str, Delta], seconds: float) -> None: ...
+
+    def make_room(self) -> None: ...
 
     def defining(self) -> AbstractContextManager[object]:
         return nullcontext()

@@ -282,7 +282,7 @@ def _due(pieces: tuple[Run, ...]) -> int:
     if len(pieces) < _FAN:
         return 0
     oldest, *later = pieces[-_FAN:]
-    return _FAN if len(oldest) <= sum(map(len, later)) else 0
+    return _FAN if len(oldest) <= sum(map(len, later)) and compaction.is_affordable(pieces[-_FAN:]) else 0
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Rows in all from which on a merge would be felt by the epoch that does it: some milliseconds.
 LARGE = 1 << 16
+# Bytes in all from which on runs are left as they are, because a merge has them all in memory; None: there is no such limit.
+_most: int | None = None
 
 _log = logging.getLogger("headwater")
 
@@ -59,6 +61,17 @@ class Merging:
         end = self.end(present)
         merged = self.result.result()
         return (*present[: end - len(self.pieces)], *((merged,) if len(merged) else ()), *present[end:])
+
+
+def limit_memory(most: int | None) -> None:
+    """Merges of this process are to need no more memory than this; lookups then go through more runs."""
+    global _most  # noqa: PLW0603  (memory belongs to the process)
+    _most = most
+
+
+def is_affordable(pieces: tuple[Run, ...]) -> bool:
+    """Whether there is memory for the sum of the runs."""
+    return _most is None or sum(run.nbytes for run in pieces) <= _most
 
 
 def begin(made: Format, pieces: tuple[Run, ...]) -> Merging:

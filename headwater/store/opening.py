@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.errors import InvalidOption, StorageFailed, UnknownFormat
 from headwater.runtime.epochs import Epochs
+from headwater.runtime.history import History
 from headwater.store.catalogs import decode_catalog, encode_catalog
 from headwater.store.disk import LocalDisk
 from headwater.store.reading import Reader, ReadOnlyJournal
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     # The engine of the session, made for a time zone.
     Engines = Callable[[str | None], Engine]
 
+# Rows of the latest changes of each table and view that are kept in memory.
+_RECENT = 10_000
 _AGE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(second|minute|hour|day|week)s?\s*")
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)(?:i?[bB])?\s*")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 
 
@@ -46,16 +50,30 @@ def retention(retain: int | str) -> Retention:
     return Retention(epochs=None, seconds=float(match[1]) * _SECONDS[match[2]])
 
 
-def open_to_write(disk: Disk, engine: Engines, durability: str, retain: int | str) -> tuple[Store, Epochs]:
+def budget(memory: int | str | None) -> int | None:
+    """A number of bytes, given as that or as '2 GB'."""
+    if memory is None or (isinstance(memory, int) and not isinstance(memory, bool) and memory > 0):
+        return memory
+    match = _SIZE.fullmatch(memory) if isinstance(memory, str) else None
+    if match is None:
+        raise InvalidOption(f"memory is a number of bytes, or a size such as '2 GB', not {memory!r}")
+    return int(float(match[1]) * 1024 ** (" KMGT".index(match[2].upper() or " ")))
+
+
+def open_to_write(
+    disk: Disk, engine: Engines, durability: str, retain: int | str, memory: int | str | None
+) -> tuple[Store, Epochs]:
     """The one writer's store, and its epochs as of the last one that was committed."""
     if durability not in DURABILITY:
         raise InvalidOption(f"durability is one of {', '.join(DURABILITY)}, not {durability!r}")
-    kept = retention(retain)
+    kept, most = retention(retain), budget(memory)
     if isinstance(disk, LocalDisk):
         _make(disk)
-    store = Store(disk, durability, kept)
+    store = Store(disk, durability, kept, memory=most)
     try:
-        epochs = Epochs(store.snapshot(_decoder(engine)))
+        now = store.snapshot(_decoder(engine))
+        # The log has what is older: memory is for who follows closely.
+        epochs = Epochs(now, History(now.epoch, _RECENT))
         for file in store.missing():
             epochs.set_aside(file)
         for record in store.tail():

@@ -158,6 +158,8 @@ class ReadOnlyJournal:
     def commit(self, then: Snapshot, tables: Mapping[str, Delta], views: Mapping[str, Delta], seconds: float) -> None:  # noqa: ARG002
         raise self._refusal
 
+    def make_room(self) -> None: ...
+
     def defining(self) -> AbstractContextManager[object]:
         raise self._refusal
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.errors import DamagedFile, HeadwaterError, StorageFailed
 from headwater.runtime.catalog import Snapshot
+from headwater.state import compaction
 from headwater.store import lease, log, manifest
 from headwater.store.folding import Fold
 from headwater.store.manifest import Manifest
@@ -62,7 +63,14 @@ class Retention:
 class Store:
     """The writer's hold on a directory, and the journal of its epochs."""
 
-    def __init__(self, disk: Disk, durability: str, retention: Retention, timeout: float = lease.TIMEOUT) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        durability: str,
+        retention: Retention,
+        timeout: float = lease.TIMEOUT,
+        memory: int | None = None,
+    ) -> None:
         self._disk = disk
         self._durability = durability
         self._retention = retention
@@ -73,6 +81,9 @@ class Store:
         self._seconds = 0.0
         self._files = 0
         self._unsafe: OSError | None = None
+        self._memory = memory
+        if memory is not None:
+            compaction.limit_memory(memory // 4)
         with _storage(disk, "opened"):
             if not manifest.is_marked(disk):
                 manifest.mark(disk)
@@ -138,8 +149,19 @@ class Store:
             self._lease.require()
         else:
             self._append(Record(then.epoch, time(), tables, views))
-        if self._log.bytes > _BYTES or self._seconds > _SECONDS:
+        if self._log.bytes > _BYTES or self._seconds > _SECONDS or self._is_full(then, 0.25):
             self._due.set()
+
+    def make_room(self) -> None:
+        if self._epochs is not None and self._is_full(self._epochs.now, 0.5):
+            self.fold()
+
+    def _is_full(self, now: Snapshot, share: float) -> bool:
+        """Whether the states that are only in memory take more than their share of what is allowed."""
+        if self._memory is None:
+            return False
+        held = sum(run.nbytes for state in now.states.values() for a in state for run in a.runs if run.file is None)
+        return held > share * self._memory
 
     @contextmanager
     def defining(self) -> Iterator[None]:
