@@ -1,4 +1,4 @@
-"""Durable directories: what safety costs a commit, what opening one costs beside building it, what is written, what is mapped."""
+"""Durable directories: what safety costs a commit, what opening one costs beside building it, what is written and mapped."""
 
 from __future__ import annotations
 

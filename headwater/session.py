@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from headwater.answers import Answer, table_of
+from headwater.definitions import Definition
 from headwater.errors import (
     DamagedFile,
     DependentViews,
@@ -29,7 +30,6 @@ from headwater.errors import (
     UnknownName,
     ViewCycle,
 )
-from headwater.definitions import Definition
 from headwater.relations import Past, Table, View
 from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 REFRESH = ("auto", "incremental", "full")
 
 
-def connect(
+def connect(  # noqa: PLR0913  (each a choice of its own)
     directory: str | Path | None = None,
     *,
     spark: SparkSession | None = None,

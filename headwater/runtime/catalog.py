@@ -206,7 +206,9 @@ class Snapshot:
     def _lost(self, entry: Entry) -> LostState:
         if isinstance(entry, TableEntry):
             return LostState(f"the rows of table {entry.name!r} were in a file that is damaged; restore them from a backup")
-        return LostState(f"the state of view {entry.name!r} was in a file that is damaged; repair({entry.name!r}) builds it again")
+        return LostState(
+            f"the state of view {entry.name!r} was in a file that is damaged; repair({entry.name!r}) builds it again"
+        )
 
     def contents(self, entry: Entry) -> Delta:
         """The rows of a table or view, consolidated."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from headwater.engine import Engine
-    from headwater.runtime.catalog import Catalog, Snapshot
+    from headwater.runtime.catalog import Catalog
     from headwater.store.disk import Disk
 
     # The engine of the session, made for a time zone.

@@ -136,7 +136,7 @@ def checked(memory: mmap | None, place: Place) -> mmap:
 
 
 def _batch(run: Run) -> pa.RecordBatch:
-    columns = {"words": run.block.words, "hashes": run.hashes}
+    columns: dict[str, NDArray[Any]] = {"words": run.block.words, "hashes": run.hashes}
     if run.ties is not run.hashes:
         columns["ties"] = run.ties
     columns["weights" if run.weights.ndim == 1 else "vectors"] = run.weights

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from headwater.delta import Delta
 from headwater.operators.operator import schema_of
 from headwater.runtime import history
 from headwater.runtime.history import History
+
+if TYPE_CHECKING:
+    import pytest
 
 SCHEMA = schema_of([pa.int64()])
 

@@ -26,7 +26,9 @@ class Killed(BaseException):
 class Fuse:
     """Lets so many operations pass and then breaks, for good."""
 
-    def __init__(self, operations: int | None = None, error: Callable[[], BaseException] = Killed, *, once: bool = False) -> None:
+    def __init__(
+        self, operations: int | None = None, error: Callable[[], BaseException] = Killed, *, once: bool = False
+    ) -> None:
         self.left = operations
         self.error = error
         self.once = once
@@ -157,7 +159,6 @@ class ForgetfulDisk(LocalDisk):
         return ForgetfulLog(self, super().log(name), self.path(name), copy)
 
 
-
 class ForgetfulLog:
     def __init__(self, disk: ForgetfulDisk, log: Appending, path: Path, copy: Path) -> None:
         self._disk = disk
@@ -165,7 +166,7 @@ class ForgetfulLog:
         self._path = path
         self._copy = copy
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
 
     def sync(self) -> None:

@@ -55,8 +55,10 @@ class Directory:
         new = made(views)
         if old.entries:
             entries = {name: entry for name, entry in old.entries.items() if name in new.entries}
-            left, right = (step for step in old.steps if step.label == "Arrange" and step.operator.key == (0,)) if old.views else (
-                arranged(old.tables[name].source, (0,)) for name in "rs"
+            left, right = (
+                (step for step in old.steps if step.label == "Arrange" and step.operator.key == (0,))
+                if old.views
+                else (arranged(old.tables[name].source, (0,)) for name in "rs")
             )
             join = Join(KINDS + KINDS, JoinKey((0,), (0,), (False,)), 2, 2)
             new = catalog(*entries.values(), *(view(name, join, (left, right)) for name in views if name not in entries))
@@ -87,7 +89,7 @@ def expected(content: dict[str, Counter[Row]]) -> Counter[Row]:
     return found
 
 
-def check(directory: Any) -> None:  # noqa: ANN401
+def check(directory: Any) -> None:
     """Every view is what the tables say."""
     content = directory.content()
     for name in directory.now.views:

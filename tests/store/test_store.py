@@ -11,13 +11,10 @@ import pytest
 from broken_disks import BreakingDisk, ForgetfulDisk, Fuse, Killed
 from kept_tables import Directory, check
 
-from headwater.errors import DirectoryInUse, HistoryGone, StorageFailed
 from headwater.store import lease
 from headwater.store.disk import LocalDisk
-from headwater.store.store import Retention
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from small_tables import Row
