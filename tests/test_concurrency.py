@@ -200,7 +200,7 @@ def test_changes_of_long_ago_are_not_kept(s: hw.Session, monkeypatch: pytest.Mon
     view = s.create_view("v", "SELECT count(*) AS n FROM s")
     for i in range(5):
         s.insert("s", [(i, i)])
-    with pytest.raises(hw.HistoryGone, match="read the view whole") as gone:
+    with pytest.raises(hw.HistoryGone, match="read it whole") as gone:
         view.changes()
     assert gone.value.code == "HISTORY_GONE"
     since = s.epoch - 3
