@@ -82,7 +82,7 @@ class Encoder:
             case tuple():
                 return numbers
             case frozenset():
-                return {"set": sorted(numbers)}
+                return {"set": numbers}
             case pa.DataType():
                 return {"type": _text(pa.schema([("", value)]).serialize())}
             case pa.RecordBatch():
@@ -100,8 +100,11 @@ class Encoder:
 
 def _parts(value: Any) -> Sequence[object]:  # noqa: ANN401  (a value of any kind)
     """What a value refers to."""
-    if isinstance(value, tuple | frozenset):
-        return tuple(value)
+    if isinstance(value, tuple):
+        return value
+    if isinstance(value, frozenset):
+        # The same set is written in the same way by every process.
+        return sorted(value, key=repr)
     if isinstance(value, Handle | Sought):
         return (value.reading,)
     if type(value) in NAMES:
