@@ -16,7 +16,7 @@ from headwater.frontend.origins import Origins, Sought
 
 LONG = pa.int64()
 SCAN = plan.Scan(types=(LONG, LONG), source="t")
-READING = Reading("SELECT …", (), "v")
+READING = Reading("SELECT …", (), "UTC", "v")
 
 
 class Again:
@@ -27,8 +27,7 @@ class Again:
         placed = tuple(replace(cast("Call", part), origin=at(i)) for i, part in enumerate(expressions))
         self.root = plan.Project(types=(LONG,) * len(placed), child=SCAN, expressions=placed, origin=Handle("plan", ()))
 
-    def again(self, _reading: Reading, time_zone: str) -> Any:
-        assert time_zone == "Europe/Oslo"
+    def again(self, _reading: Reading) -> Any:
         self.readings += 1
         return self
 
@@ -42,7 +41,7 @@ def call(function: str, column: int, *options: tuple[str, str]) -> Call:
 
 
 def find(analyser: Any, part: Any, place: int, reading: Reading = READING) -> Any:
-    return Origins(analyser, "Europe/Oslo").find(reading, ("projectList", place), part)
+    return Origins(analyser).find(reading, ("projectList", place), part)
 
 
 def test_place_and_meaning_decide() -> None:
@@ -88,7 +87,7 @@ def test_ids_of_a_reading_do_not_count() -> None:
 
 def test_a_query_is_read_when_it_is_needed_and_once() -> None:
     analyser = Again(call("Abs", 0), call("Not", 0))
-    origins = Origins(cast("Any", analyser), "Europe/Oslo")
+    origins = Origins(cast("Any", analyser))
     sought = [Sought(READING, ("projectList", i), call(name, 0), origins) for i, name in enumerate(("Abs", "Not"))]
     assert analyser.readings == 0
     for one in sought:
@@ -99,7 +98,7 @@ def test_a_query_is_read_when_it_is_needed_and_once() -> None:
 
 def test_what_spark_says_is_told() -> None:
     class Refusing:
-        def again(self, _reading: Reading, _time_zone: str) -> Any:
+        def again(self, _reading: Reading) -> Any:
             raise UnknownName("there is no function f")
 
     with pytest.raises(LostQuery, match=r"view 'v' needs Spark .* Register the functions .* there is no function f"):
@@ -108,4 +107,4 @@ def test_what_spark_says_is_told() -> None:
 
 def test_a_dataframe_cannot_be_read_again() -> None:
     with pytest.raises(LostQuery, match="a query was made of a DataFrame, which cannot be read again"):
-        find(Again(), call("Abs", 0), 0, Reading(None))
+        find(Again(), call("Abs", 0), 0, Reading(None, (), "UTC", None))

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from contextlib import closing
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -180,3 +181,23 @@ def test_another_format_is_refused(session: hw.Session) -> None:
     described = {**encode_catalog(session.snapshot.catalog, "UTC"), "format": 99}
     with pytest.raises(hw.UnreadableCatalog, match="has the format 99, and this version of Headwater reads 1"):
         decode_catalog(described, engine_of(session))
+
+
+def test_queries_keep_the_time_zone_they_were_read_in(session: hw.Session) -> None:
+    session.create_table("moments", "at TIMESTAMP")
+    session.insert("moments", [(datetime(2024, 7, 1, tzinfo=UTC),)])
+    query = "SELECT date_format(at, 'HH:mm VV') AS t FROM moments"
+    session.create_view("shown", query)
+    session.create_view("recomputed", query, refresh="full")
+    now = session.snapshot
+    again = stored(now.catalog, engine_of(session))
+    changes = changed(session, lambda transaction: transaction.insert("moments", [(datetime(2024, 7, 2, tzinfo=UTC),)]))
+    session.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        require_same_epoch(now, again, changes)
+        source = again.tables["moments"].source
+        outcome = run_epoch(again.above([source]), attached(again, now), {source: changes["moments"]})
+    finally:
+        session.spark.conf.set("spark.sql.session.timeZone", "UTC")
+    for name in ("shown", "recomputed"):
+        assert outcome.outputs[again.views[name].output].rows.to_pylist() == [{"c0": "00:00 UTC"}]

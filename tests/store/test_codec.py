@@ -106,7 +106,7 @@ def test_engines_are_those_of_the_reader() -> None:
 
 
 def test_an_origin_remembers_where_it_stood() -> None:
-    reading = Reading("SELECT 1", (("t", StructType([])),), "v")
+    reading = Reading("SELECT 1", (("t", StructType([])),), "UTC", "v")
     literal = through(Literal("1", pa.int32(), Handle("a plan", ("projectList", 0), reading)))
     assert isinstance(literal.origin, Sought)
     assert (literal.origin.steps, literal.origin.origins, literal.origin.part) == (("projectList", 0), "origins", literal)
@@ -115,7 +115,7 @@ def test_an_origin_remembers_where_it_stood() -> None:
 
 
 def test_equal_expressions_keep_origins_of_their_own() -> None:
-    reading = Reading("SELECT 1, 1")
+    reading = Reading("SELECT 1, 1", (), "UTC", None)
     parts = tuple(Literal("1", pa.int32(), Handle("a plan", ("projectList", i), reading)) for i in range(2))
     first, second = through(parts)
     assert (first.origin.steps, second.origin.steps) == (("projectList", 0), ("projectList", 1))
