@@ -94,7 +94,7 @@ class Encoder:
         if type(value) in _GIVEN:
             return {"given": _GIVEN[type(value)]}
         name = NAMES[type(value)]
-        self.classes[name] = stored_fields(value)
+        self.classes[name] = stored_fields(type(value))
         return {name: numbers}
 
 
@@ -108,7 +108,7 @@ def _parts(value: Any) -> Sequence[object]:  # noqa: ANN401  (a value of any kin
     if isinstance(value, Handle | Sought):
         return (value.reading,)
     if type(value) in NAMES:
-        return [getattr(value, name) for name in stored_fields(value)]
+        return [getattr(value, name) for name in stored_fields(type(value))]
     if type(value) in _GIVEN or value is None or isinstance(value, _LEAVES):
         return ()
     raise NotSupported(f"a value of the class {type(value).__name__} cannot be stored")
