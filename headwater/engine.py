@@ -39,7 +39,7 @@ class Engine:
         self.time_zone = time_zone
         self.analyser = Analyser(spark)
         self.recompute = Recompute(spark, self.analyser)
-        self.origins = Origins(self.analyser, time_zone)
+        self.origins = Origins(self.analyser)
         self.engines = Engines(Connection(time_zone), SparkEvaluator(spark))
         self.definitions = Definitions(Compiler(self.engines), self.recompute)
 
@@ -87,7 +87,8 @@ class Engine:
         read = self.analyser.mentioned(text, entries)
         contents = {name: one_batch(table_of(content.content(entries[name].output), entries[name].arrow)) for name in read}
         try:
-            schema, rows = self.recompute.answer(text, {name: entries[name].schema for name in read}, contents)
+            schemas = {name: entries[name].schema for name in read}
+            schema, rows = self.recompute.answer(text, schemas, contents, self.analyser.time_zone)
         except PySparkException as error:
             raise EvaluationFailed(failure(error)) from error
         return Answer(session, schema, rows)

@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """One reading of a query by Spark: its text, None for a DataFrame, and the columns of the relations that it names.
+    """One reading of a query by Spark: its text, None for a DataFrame, the columns of the relations that it names, and where.
 
-    `view` is the view that it was made for, as far as that is known.
+    `view` is the view that it was made for, None if it was for an answer only.
     """
 
     text: str | None
-    relations: tuple[tuple[str, StructType], ...] = ()
-    view: str | None = None
+    relations: tuple[tuple[str, StructType], ...]
+    time_zone: str
+    view: str | None
 
 
 class Origin(Protocol):

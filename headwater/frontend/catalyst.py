@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import RLock
@@ -28,7 +29,7 @@ from headwater.frontend.plans import PlanReader
 from headwater.frontend.statements import parse_query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import pyarrow as pa
 
@@ -110,21 +111,32 @@ class Analyser:
                 for name in read:
                     self.stand_in(session, name, relations[name]).createOrReplaceTempView(quote(name))
                 found = session.sql(text)
-            return self._read(Reading(text, tuple((name, relations[name]) for name in read), view), found)
+            return self._read(Reading(text, tuple((name, relations[name]) for name in read), self.time_zone, view), found)
         except PySparkException as error:
             raise translated(error) from error
 
-    def again(self, reading: Reading, time_zone: str) -> Query:
-        """Analyses a query that was read before, in a session of that time zone."""
+    def again(self, reading: Reading) -> Query:
+        """Analyses a query that was read before."""
         assert reading.text is not None
+        with self.in_zone(reading.time_zone):
+            return self.sql(reading.text, dict(reading.relations), reading.view)
+
+    @contextmanager
+    def in_zone(self, time_zone: str) -> Iterator[SparkSession]:
+        """The clone in a time zone, for one at a time: queries that are resolved in it mean that zone."""
         with self.naming:
-            clone = self.clone()
-            zone = clone.conf.get(_TIME_ZONE) or time_zone
-            clone.conf.set(_TIME_ZONE, time_zone)
+            session = self.clone()
+            usual = self.time_zone
+            session.conf.set(_TIME_ZONE, time_zone)
             try:
-                return self.sql(reading.text, dict(reading.relations))
+                yield session
             finally:
-                clone.conf.set(_TIME_ZONE, zone)
+                session.conf.set(_TIME_ZONE, usual)
+
+    @property
+    def time_zone(self) -> str:
+        """The one of the user's session now."""
+        return self._spark.conf.get(_TIME_ZONE) or "UTC"
 
     def mentioned(self, text: str, names: Iterable[str]) -> list[str]:
         """Those of the names that the query may refer to as relations."""
@@ -136,7 +148,9 @@ class Analyser:
         try:
             with self.naming:
                 session = self.clone()
-            return self._read(Reading(None, (), view), self.dataset(session, frame._jdf.queryExecution().analyzed()))
+            return self._read(
+                Reading(None, (), self.time_zone, view), self.dataset(session, frame._jdf.queryExecution().analyzed())
+            )
         except PySparkException as error:
             raise translated(error) from error
 

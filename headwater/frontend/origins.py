@@ -36,10 +36,8 @@ _PASSING = re.compile(r'"id": \d+, "jvmId": "[^"]*"|\b[0-9a-f]{32}\b')
 class Origins:
     """Finds origins, in queries that are read at most once each."""
 
-    def __init__(self, analyser: Analyser, time_zone: str) -> None:
-        """`time_zone` is the one in which the queries were read."""
+    def __init__(self, analyser: Analyser) -> None:
         self._analyser = analyser
-        self._time_zone = time_zone
         self._read: dict[Reading, Places] = {}
 
     def find(self, reading: Reading, steps: Way, part: Part) -> Origin:
@@ -64,7 +62,7 @@ class Origins:
                 "a part of it. Create the view again, from SQL if it is to outlive a session"
             )
         try:
-            root = self._analyser.again(reading, self._time_zone).root
+            root = self._analyser.again(reading).root
         except HeadwaterError as error:
             raise LostQuery(
                 f"{_described(reading)} needs Spark to evaluate a part of it, and this Spark session does not accept it. "

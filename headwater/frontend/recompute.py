@@ -36,7 +36,7 @@ class Recompute:
     ) -> pa.RecordBatch:
         try:
             if query.text is not None:
-                return one_batch(self.answer(query.text, schemas, contents)[1])
+                return one_batch(self.answer(query.text, schemas, contents, query.reading.time_zone)[1])
             frames = {name: self.frame(schemas[name], rows) for name, rows in contents.items()}
             logical = self.analyser.with_rows(query.analysed, frames)
             return one_batch(self.analyser.dataset(self.spark(), logical).toArrow())
@@ -44,12 +44,11 @@ class Recompute:
             raise EvaluationFailed(failure(error)) from error
 
     def answer(
-        self, text: str, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch]
+        self, text: str, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch], time_zone: str
     ) -> tuple[StructType, pa.Table]:
-        """The answer of SQL over the given rows, and its columns."""
+        """The answer of SQL, read in a time zone, over the given rows, and its columns."""
         frames = {name: self.frame(schemas[name], rows)._jdf.queryExecution().analyzed() for name, rows in contents.items()}
-        with self.analyser.naming:
-            session = self.analyser.clone()
+        with self.analyser.in_zone(time_zone) as session:
             for name, frame in frames.items():
                 self.analyser.dataset(session, frame).createOrReplaceTempView(quote(name))
             found = session.sql(text)

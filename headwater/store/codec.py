@@ -82,7 +82,7 @@ class Encoder:
             case tuple():
                 return numbers
             case frozenset():
-                return {"set": sorted(numbers)}
+                return {"set": numbers}
             case pa.DataType():
                 return {"type": _text(pa.schema([("", value)]).serialize())}
             case pa.RecordBatch():
@@ -94,18 +94,21 @@ class Encoder:
         if type(value) in _GIVEN:
             return {"given": _GIVEN[type(value)]}
         name = NAMES[type(value)]
-        self.classes[name] = stored_fields(value)
+        self.classes[name] = stored_fields(type(value))
         return {name: numbers}
 
 
 def _parts(value: Any) -> Sequence[object]:  # noqa: ANN401  (a value of any kind)
     """What a value refers to."""
-    if isinstance(value, tuple | frozenset):
-        return tuple(value)
+    if isinstance(value, tuple):
+        return value
+    if isinstance(value, frozenset):
+        # The same set is written in the same way by every process.
+        return sorted(value, key=repr)
     if isinstance(value, Handle | Sought):
         return (value.reading,)
     if type(value) in NAMES:
-        return [getattr(value, name) for name in stored_fields(value)]
+        return [getattr(value, name) for name in stored_fields(type(value))]
     if type(value) in _GIVEN or value is None or isinstance(value, _LEAVES):
         return ()
     raise NotSupported(f"a value of the class {type(value).__name__} cannot be stored")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from headwater.algebra import expressions, origin, plan
@@ -55,6 +56,7 @@ CLASSES: Mapping[str, type] = {f"{group}.{each.__name__}": each for group, class
 NAMES: Mapping[type, str] = {each: name for name, each in CLASSES.items()}
 
 
+@cache
 def stored_fields(kind: Any) -> list[str]:  # noqa: ANN401  (a dataclass)
     """The fields of a class that are stored: all but those that only the session in which they were made can use."""
     return [each.name for each in fields(kind) if each.metadata.get("stored", True)]
