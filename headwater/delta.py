@@ -66,7 +66,7 @@ class Delta:
         return Delta(self.rows.take(pa.array(indices)), self.weights[indices])
 
     def where(self, mask: NDArray[np.bool_]) -> Delta:
-        return self if mask.all() else self.take(np.flatnonzero(mask))
+        return self if np.count_nonzero(mask) == len(mask) else self.take(mask.nonzero()[0])
 
     def select(self, columns: Sequence[int]) -> Delta:
         """The given columns, renamed by their new position."""
@@ -93,4 +93,4 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
 
 def without_columns(count: int) -> pa.RecordBatch:
     """So many rows of no columns at all."""
-    return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))

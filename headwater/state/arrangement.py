@@ -3,10 +3,11 @@
 An arrangement is a *value*: `insert` gives a new one and leaves the old one as it was. So an epoch is computed beside the state
 it starts from, to commit it is to assign a reference, to abort it is to forget, and a reader keeps the epoch it began with.
 
-That is affordable because a value is a few immutable *runs* (`runs`), which old and new share. A delta becomes a new small run.
-When the last four are of about one size, they become one: sizes fall geometrically, there are at most three runs of a kind to
-look into, and a row is copied ``log₄ n`` times in its life. Large ones are merged in the background (`compaction`). A lookup
-hashes the probe's keys, finds them in every run, all at once, and compares the keys, because hashes collide.
+That is affordable because a value is a few immutable *runs* (`runs`), which old and new share. A delta becomes a new small run,
+or, where that is a handful of rows, one with the last run. When the last four are of about one size, they become one: sizes
+fall geometrically, there are at most three runs of a kind to look into, and a row is copied ``log₄ n`` times in its life. Large
+ones are merged in the background (`compaction`). A lookup hashes the probe's keys, finds them in every run, all at once, and
+compares the keys, because hashes collide.
 
 The trap: a row and its retraction may live in different runs until these are merged. What `lookup` returns is right as a *sum*:
 whoever multiplies weights (a join) may take it as it is, whoever asks "is there a row?" must say ``.consolidated()`` first.
@@ -21,10 +22,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from headwater.delta import Delta, no_rows
+from headwater.delta import Delta, no_rows, without_columns
 from headwater.state import blocks, columns, compaction, consolidation, hashing, loops, runs
-from headwater.state.blocks import format_of, packed
+from headwater.state.blocks import format_of
 from headwater.state.probing import Compared, Probe
+from headwater.state.sharing import packed, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +59,7 @@ class Matches:
 
     def existing(self) -> Matches:
         """The same without rows that are gone, where all rows are there a positive number of times."""
-        return self if self.settled or not (self.weights < 0).any() else self.consolidated()
+        return self if self.settled or not np.count_nonzero(self.weights < 0) else self.consolidated()
 
     def consolidated(self) -> Matches:
         """The same with equal pairs of probe and row merged, and zeros gone."""
@@ -94,15 +96,17 @@ class Arrangement:
         pieces, merging = self._runs, self._merging
         if merging is not None and (merging.done or not merging.concerns(pieces)):
             pieces, merging = merging.applied(pieces), None
-        newest = runs.build(self._format, delta.rows, delta.weights, self.key)
+        busy = 0 if merging is None else merging.end(pieces)
+        last = pieces[-1] if len(pieces) > busy and pieces[-1].takes(len(delta)) else None
+        newest = runs.build(self._format, delta.rows, delta.weights, self.key, last)
+        pieces = pieces if last is None else pieces[:-1]
         if len(newest):
             pieces = (*pieces, newest)
-        busy = 0 if merging is None else merging.end(pieces)
         while due := _due(pieces[busy:]):
             if merging is None and sum(map(len, pieces[-due:])) > compaction.LARGE:
-                merging = compaction.begin(self._format, pieces[-due:])
+                merging = compaction.begin(self._format, pieces[-due:], self.key)
                 break
-            merged = runs.merge(self._format, pieces[-due:])
+            merged = runs.merge(self._format, pieces[-due:], self.key)
             pieces = (*pieces[:-due], merged) if len(merged) else pieces[:-due]
         return self._of(pieces, merging)
 
@@ -129,6 +133,8 @@ class Arrangement:
         if wanted is None:
             rows = self._named(stored.unpack(blocks.concat([run.block.take(at) for run, _, at in found])))
             return Matches(asked, rows, weights, settled=len(found) == 1)
+        if not wanted:
+            return Matches(asked, without_columns(len(asked)), weights)
         others = stored.others(wanted)
         rows = stored.part(wanted).unpack(blocks.concat([run.block.take(at, others) for run, _, at in found]))
         # Rows of one run are different, but perhaps not in the columns wanted.
@@ -141,7 +147,7 @@ class Arrangement:
             return found
         made, others = self._format, self._format.others(self._format.every)
         compared = Compared(made.exact, made.exact, others, others, signed_zeros=True)
-        sought = Probe(made, made.pack(rows), self.key or made.every, compared)
+        sought = Probe(made, whole(made, rows), self.key or made.every, compared)
         for run in self._runs:
             asked, at = sought.among(run)
             loops.add_at(found, asked, run.weights[at])
@@ -150,7 +156,7 @@ class Arrangement:
     def contents(self) -> Delta:
         """All rows, consolidated."""
         if len(self._runs) > 1:
-            merged = runs.merge(self._format, self._runs)
+            merged = runs.merge(self._format, self._runs, self.key)
             # The same value in a better shape: the next one who asks, or inserts, need not merge again.
             self._runs = (merged,) if len(merged) else ()
         if not self._runs:
@@ -163,7 +169,7 @@ class Arrangement:
         pieces = [*self._runs, *gone]
         if not pieces:
             return Delta(*self._nothing())
-        merged = runs.merge(self._format, pieces)
+        merged = runs.merge(self._format, pieces, self.key)
         return Delta(self._named(self._format.unpack(merged.block)), merged.weights)
 
     def __len__(self) -> int:

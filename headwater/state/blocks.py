@@ -66,7 +66,7 @@ class Block:
         else:
             in_pieces(len(indices), lambda start, stop: loops.gather(self.words, indices[start:stop], words[start:stop]))
         chosen = self.others if others is None else tuple(self.others[i] for i in others)
-        return Block(words, _taken(chosen, indices))
+        return Block(words, taken(chosen, indices))
 
 
 def concat(blocks: Sequence[Block]) -> Block:
@@ -74,6 +74,11 @@ def concat(blocks: Sequence[Block]) -> Block:
     if len(blocks) == 1:
         return blocks[0]
     return Block(np.concatenate([block.words for block in blocks]), _joined(blocks))
+
+
+def part(block: Block, others: Sequence[int]) -> Block:
+    """The same lines, and of the columns of no fixed width some."""
+    return Block(block.words, tuple(block.others[i] for i in others)) if block.others else block
 
 
 def spliced(blocks: Sequence[Block], starts: Indices, indices: Indices) -> Block:
@@ -86,14 +91,15 @@ def spliced(blocks: Sequence[Block], starts: Indices, indices: Indices) -> Block
             loops.gather_from(block.words, first, piece, into)
 
     in_pieces(len(indices), splice)
-    return Block(words, _taken(_joined(blocks), indices))
+    return Block(words, taken(_joined(blocks), indices))
 
 
 def _joined(blocks: Sequence[Block]) -> tuple[pa.Array, ...]:
     return tuple(columns.concat(parts) for parts in zip(*(block.others for block in blocks), strict=True))
 
 
-def _taken(others: tuple[pa.Array, ...], indices: Indices) -> tuple[pa.Array, ...]:
+def taken(others: tuple[pa.Array, ...], indices: Indices) -> tuple[pa.Array, ...]:
+    """The values of columns of no fixed width at the indices."""
     if not others:
         return ()
     chosen = pa.array(indices)
@@ -123,6 +129,7 @@ class Format:
         self._parts: dict[tuple[int, ...], Format] = {}
         self._specs: dict[tuple[int, ...], Spec] = {}
         self._pieces: dict[tuple[int, ...], list[Spec | int]] = {}
+        self._beside: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._schema = pa.schema([pa.field(f"c{i}", kind) for i, kind in enumerate(types)])
 
     def part(self, chosen: tuple[int, ...]) -> Format:
@@ -138,6 +145,13 @@ class Format:
     @cached_property
     def every(self) -> tuple[int, ...]:
         return tuple(range(len(self.places)))
+
+    def beside(self, key: tuple[int, ...]) -> tuple[int, ...]:
+        """The columns that are not in the key."""
+        known = self._beside.get(key)
+        if known is None:
+            known = self._beside[key] = tuple(i for i in self.every if i not in key)
+        return known
 
     def spec(self, chosen: tuple[int, ...]) -> Spec:
         """The fixed-width ones of the columns, for compiled loops: first word, words, NULL bit, whether it is a float."""
@@ -190,13 +204,13 @@ class Format:
             len(indices),
             lambda start, stop: narrow._write(words[start:stop], fixed.take(pa.array(indices[start:stop]))),  # noqa: SLF001
         )
-        return Block(words, _taken(self._others(rows), indices))
+        return Block(words, taken(self._others(rows), indices))
 
     def unpack(self, block: Block) -> pa.RecordBatch:
         """The rows of a block under the engine's names; of large types where these are needed."""
         if not self.places:
             return without_columns(len(block))
-        nulls = block.words[:, : self._flags].any()
+        nulls = np.count_nonzero(block.words[:, : self._flags])
         arrays = []
         for place, values in zip(self.places, self._read(block), strict=True):
             if place.kind is None:
@@ -250,10 +264,3 @@ class Format:
 def format_of(types: tuple[pa.DataType, ...]) -> Format:
     """The format for rows of these types."""
     return Format(types)
-
-
-def packed(rows: pa.RecordBatch, chosen: Sequence[int]) -> tuple[Format, Block]:
-    """Some columns of the rows as a block, in the order given."""
-    picked = rows if list(chosen) == list(range(rows.num_columns)) else rows.select(list(chosen))
-    made = format_of(tuple(picked.schema.types))
-    return made, made.pack(picked)

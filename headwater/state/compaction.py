@@ -61,9 +61,9 @@ class Merging:
         return (*present[: end - len(self.pieces)], *((merged,) if len(merged) else ()), *present[end:])
 
 
-def begin(made: Format, pieces: tuple[Run, ...]) -> Merging:
+def begin(made: Format, pieces: tuple[Run, ...], key: tuple[int, ...]) -> Merging:
     """Merges runs in the background."""
-    return Merging(pieces, _thread().submit(runs.merge, made, pieces))
+    return Merging(pieces, _thread().submit(runs.merge, made, pieces, key))
 
 
 @cache

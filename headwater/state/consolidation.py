@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from headwater.delta import Delta
 from headwater.state import columns, equality, hashing, loops
-from headwater.state.blocks import packed
+from headwater.state.sharing import packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,8 @@ def group_rows(rows: pa.RecordBatch, chosen: Sequence[int], *, signed_zeros: boo
     ids, first = loops.distinct(hashing.hash_block(made, block, made.every))
     if len(first) == count:
         return Groups(ids, first)
-    if not (signed_zeros or block.others) and loops.agree(block.words, made.spec(made.every), ids, first):
+    spec = made.exact if signed_zeros else made.spec(made.every)
+    if not block.others and loops.agree(block.words, spec, ids, first):
         return Groups(ids, first)
     leaders = first[ids]
     again = np.flatnonzero(leaders != np.arange(count))
@@ -75,10 +76,7 @@ def tell_apart(made: Format, block: Block, leaders: Indices, *, signed_zeros: bo
 
 def same_rows(made: Format, block: Block, left: Indices, right: Indices, *, signed_zeros: bool) -> NDArray[np.bool_]:
     """Whether the rows left[i] and right[i] of a block are the same, as keys or, with signed zeros, as rows."""
-    if signed_zeros:
-        same = loops.same_lines(block.words, left, right)
-    else:
-        same = loops.same_keys(block.words, made.spec(made.every), left, right)
+    same = loops.same_keys(block.words, made.exact if signed_zeros else made.spec(made.every), left, right)
     if block.others:
         a, b = (columns.batch([columns.take(array, pa.array(at)) for array in block.others]) for at in (left, right))
         every = range(len(block.others))

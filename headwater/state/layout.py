@@ -90,7 +90,7 @@ class _Floating(Kind):
             values = _values(array, self._dtype, 1).astype(np.float64, copy=False)
         lines[:, at] = values.view(np.int64)
         strange = np.isnan(values)
-        if strange.any():
+        if np.count_nonzero(strange):
             lines[strange, at] = _NAN
 
     def read(self, lines: Lines, at: int, into: NDArray[Any]) -> None:

@@ -143,7 +143,7 @@ def _same_key(a: Words, i: int, spec_a: Spec, b: Words, j: int, spec_b: Spec) ->
 
 @compiled
 def same_keys(words: Words, spec: Spec, left: Indices, right: Indices) -> Mask:
-    """Whether the lines left[i] and right[i] are the same on the columns of the spec, as keys."""
+    """Whether the lines left[i] and right[i] are the same on the columns of the spec."""
     same = np.empty(left.size, np.bool_)
     for i in range(left.size):
         same[i] = _same_key(words, left[i], spec, words, right[i], spec)
@@ -151,20 +151,8 @@ def same_keys(words: Words, spec: Spec, left: Indices, right: Indices) -> Mask:
 
 
 @compiled
-def same_lines(words: Words, left: Indices, right: Indices) -> Mask:
-    """Whether the lines left[i] and right[i] are the same row."""
-    same = np.ones(left.size, np.bool_)
-    for i in range(left.size):
-        for c in range(words.shape[1]):
-            if words[left[i], c] != words[right[i], c]:
-                same[i] = False
-                break
-    return same
-
-
-@compiled
 def agree(words: Words, spec: Spec, ids: Indices, first: Indices) -> bool:
-    """Whether each line is the same, as a key, as the first one of its number."""
+    """Whether each line is the same, on the columns of the spec, as the first one of its number."""
     for i in range(ids.size):
         leader = first[ids[i]]
         if leader != i and not _same_key(words, i, spec, words, leader, spec):
@@ -301,14 +289,6 @@ def _insertion(order: Indices, hashes: Hashes, ties: Hashes, start: int, end: in
 
 
 @compiled
-def sorted_few(hashes: Hashes, ties: Hashes) -> tuple[Indices, Hashes, Hashes]:
-    """The order in which hashes, and ties among equal ones, ascend, with both in that order."""
-    order, hashes, ties = np.arange(hashes.size), hashes.copy(), ties.copy()
-    _insertion(order, hashes, ties, 0, order.size)
-    return order, hashes, ties
-
-
-@compiled
 def settle(order: Indices, hashes: Hashes, ties: Hashes, shift: int) -> None:
     """Finishes an order, with its hashes and ties, that ascends by the hash but for its lowest `shift` bits."""
     n = order.size
@@ -360,6 +340,55 @@ def alike(hashes: Hashes, ties: Hashes) -> Indices:
             found[count] = i
             count += 1
     return found
+
+
+# -- few rows
+
+
+@compiled
+def _compared(words: Words, hashes: Hashes, ties: Hashes, i: int, j: int) -> int:
+    """Whether row i comes after row j (1), before it (−1), or is the same (0), by hash, tie and then words."""
+    if hashes[i] != hashes[j]:
+        return 1 if hashes[i] > hashes[j] else -1
+    if ties[i] != ties[j]:
+        return 1 if ties[i] > ties[j] else -1
+    for c in range(words.shape[1]):
+        if words[i, c] != words[j, c]:
+            return 1 if words[i, c] > words[j, c] else -1
+    return 0
+
+
+@compiled
+def consolidated(words: Words, weights: Indices, hashes: Hashes, ties: Hashes) -> tuple[Indices, Words, Indices, Hashes, bool]:
+    """Few rows in order, those of the same words as one with the sum of their weights (vectors), zeros gone.
+
+    The places of the rows kept, their lines, weights and hashes, and whether any rows were merged.
+    """
+    order = np.arange(hashes.size)
+    for i in range(1, order.size):
+        k = i
+        while k > 0 and _compared(words, hashes, ties, order[k - 1], i) > 0:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = i
+    sums, merged = np.empty_like(weights), False
+    kept = at = 0
+    while at < order.size:
+        first = order[at]
+        sums[kept] = weights[first]
+        at += 1
+        while at < order.size and _compared(words, hashes, ties, first, order[at]) == 0:
+            sums[kept] += weights[order[at]]
+            merged = True
+            at += 1
+        if sums[kept].any():
+            order[kept] = first
+            kept += 1
+    lines, sorted_hashes = np.empty((kept, words.shape[1]), np.uint64), np.empty(kept, np.uint64)
+    for i in range(kept):
+        lines[i] = words[order[i]]
+        sorted_hashes[i] = hashes[order[i]]
+    return order[:kept], lines, sums[:kept], sorted_hashes, merged
 
 
 # -- sums

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.state import blocks, consolidation, hashing, loops
+from headwater.state import blocks, consolidation, hashing, loops, sharing
+from headwater.state.blocks import Block
 from headwater.state.parallel import PIECE, in_pieces
 
 if TYPE_CHECKING:
@@ -20,58 +21,84 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from headwater.state.blocks import Block, Format
+    from headwater.state.blocks import Format
 
+    Key = tuple[int, ...]
     Indices = NDArray[np.int64]
     Hashes = NDArray[np.uint64]
 
 
+# So many rows, if they are of few bytes, are sorted and merged in one go.
+FEW = 256
+_FEW_BYTES = 1 << 16
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """Consolidated rows, sorted by ``hashes`` (of the key) and then by ``ties`` (of the columns which are not the key)."""
+    """Consolidated rows, sorted by ``hashes`` (of the key) and then by *ties*, the hashes of the columns not in the key."""
 
     block: Block
     weights: NDArray[np.int64]
     hashes: Hashes
-    ties: Hashes
 
     def __len__(self) -> int:
         return len(self.weights)
 
     @property
     def nbytes(self) -> int:
-        hashes = self.hashes.nbytes if self.ties is self.hashes else self.hashes.nbytes + self.ties.nbytes
-        return int(self.block.nbytes + self.weights.nbytes + hashes)
+        return int(self.block.nbytes + self.weights.nbytes + self.hashes.nbytes)
+
+    def takes(self, count: int) -> bool:
+        """Whether so many rows are best added to this run: the two are no more work than the new ones alone."""
+        return len(self.hashes) + count <= FEW and self.block.nbytes <= _FEW_BYTES
 
 
-def build(made: Format, rows: pa.RecordBatch, weights: NDArray[np.int64], key: Sequence[int]) -> Run:
-    """A run of these rows."""
-    others = [i for i in made.every if i not in key]
-    if rows.num_rows <= PIECE:
-        block = made.pack(rows)
-        hashes = hashing.hash_block(made, block, key or others)
-        ties = hashing.hash_block(made, block, others) if key and others else hashes
-        return _consolidated(made, block.take, weights, _sorted(hashes, ties))
-    # Many rows are packed when they are in order: so they are copied once.
-    hashes = hashing.hash_rows(rows, key or others)
-    ties = hashing.hash_rows(rows, others) if key and others else hashes
-    return _consolidated(made, lambda at: made.pack_at(rows, at), weights, _sorted(hashes, ties))
+def build(made: Format, rows: pa.RecordBatch, weights: NDArray[np.int64], key: Key, onto: Run | None = None) -> Run:
+    """A run of these rows, and of those of a run that takes them."""
+    if rows.num_rows > PIECE:
+        # Many rows are packed when they are in order: so they are copied once.
+        hashes = hashing.hash_rows(rows, key or made.every)
+        ties = hashing.hash_rows(rows, made.beside(key)) if _has_ties(made, key) else hashes
+        return _consolidated(made, lambda at: made.pack_at(rows, at), weights, _sorted(hashes, ties))
+    block = sharing.whole(made, rows)
+    hashes = hashing.hash_block(made, block, key or made.every)
+    if onto is not None:
+        block = blocks.concat([onto.block, block])
+        weights, hashes = np.concatenate([onto.weights, weights]), np.concatenate([onto.hashes, hashes])
+    ties = _ties(made, block, key, hashes)
+    if len(block) <= FEW:
+        order, lines, sums, sorted_hashes, merged = loops.consolidated(block.words, _vectors(weights), hashes, ties)
+        if not (merged and block.others):
+            kept = Block(lines, blocks.taken(block.others, order))
+            return Run(kept, sums if weights.ndim > 1 else sums.reshape(-1), sorted_hashes)
+    return _consolidated(made, block.take, weights, _sorted(hashes, ties))
 
 
-def merge(made: Format, runs: Sequence[Run]) -> Run:
+def merge(made: Format, runs: Sequence[Run], key: Key) -> Run:
     """One run with the sum of the others, one or more."""
     if len(runs) == 1:
         return runs[0]
     hashes = np.concatenate([run.hashes for run in runs])
-    single = runs[0].ties is runs[0].hashes
-    ties = hashes if single else np.concatenate([run.ties for run in runs])
+    ties = np.concatenate([_ties(made, run.block, key, run.hashes) for run in runs]) if _has_ties(made, key) else hashes
     starts = np.cumsum([0, *map(len, runs)])
     order = loops.merge_order(hashes, ties, starts)
-    hashes = _taken(hashes, order)
-    ties = hashes if single else _taken(ties, order)
+    rows = _in_order(order, hashes, ties)
     weights = np.concatenate([run.weights for run in runs])
     parts = [run.block for run in runs]
-    return _consolidated(made, lambda at: blocks.spliced(parts, starts, at), weights, Sorted(order, hashes, ties))
+    return _consolidated(made, lambda at: blocks.spliced(parts, starts, at), weights, rows)
+
+
+def _has_ties(made: Format, key: Key) -> bool:
+    """Whether rows of one key may differ."""
+    return 0 < len(key) < len(made.every)
+
+
+def _ties(made: Format, block: Block, key: Key, hashes: Hashes) -> Hashes:
+    return hashing.hash_block(made, block, made.beside(key)) if _has_ties(made, key) else hashes
+
+
+def _vectors(weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    return weights.reshape(len(weights), -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,15 +120,15 @@ def _sorted(hashes: Hashes, ties: Hashes) -> Sorted:
     A sort of plain numbers is several times as quick as one of indices, so the index takes the place of the lowest bits of the
     hash; the few neighbours which only those bits would have told apart are put in order afterwards.
     """
-    single = ties is hashes
-    count = len(hashes)
-    if count <= loops.SHORT:
-        order, hashes, ties = loops.sorted_few(hashes, ties)
-        return Sorted(order, hashes, hashes if single else ties)
     order = roughly_sorted(hashes)
-    hashes, ties = _taken(hashes, order), _taken(ties, order)
-    loops.settle(order, hashes, ties, count.bit_length())
-    return Sorted(order, hashes, hashes if single else ties)
+    rows = _in_order(order, hashes, ties)
+    loops.settle(order, rows.hashes, rows.ties, len(order).bit_length())
+    return rows
+
+
+def _in_order(order: Indices, hashes: Hashes, ties: Hashes) -> Sorted:
+    taken = _taken(hashes, order)
+    return Sorted(order, taken, taken if ties is hashes else _taken(ties, order))
 
 
 def roughly_sorted(hashes: Hashes) -> Indices:
@@ -115,16 +142,16 @@ def roughly_sorted(hashes: Hashes) -> Indices:
 
 def _consolidated(made: Format, take: Callable[[Indices], Block], weights: NDArray[np.int64], rows: Sorted) -> Run:
     """The run of these rows, which `take` gives; the weights are in the order in which the rows came."""
-    if weights.ndim > 1 or (weights != weights[:1]).any():
+    if weights.ndim > 1 or np.count_nonzero(weights != weights[:1]):
         weights = _taken(weights, rows.order)
     again = loops.alike(rows.hashes, rows.ties)
     if len(again):
         first, weights = _summed(made, take, weights, rows.order, again)
         rows = rows.at(first)
     kept = consolidation.nonzero(weights)
-    if not kept.all():
+    if np.count_nonzero(kept) < len(kept):
         rows, weights = rows.at(kept), weights[kept]
-    return Run(take(rows.order), weights, rows.hashes, rows.ties)
+    return Run(take(rows.order), weights, rows.hashes)
 
 
 def _taken(values: NDArray[Any], indices: Indices) -> NDArray[Any]:
