@@ -25,7 +25,7 @@ from headwater.operators.accumulators.cells import chosen, count
 from headwater.operators.difference import appearance, difference
 from headwater.operators.extremes import Extreme, renewed
 from headwater.operators.operator import Input, Operator, schema_of
-from headwater.operators.picking import picked, picked_or_null
+from headwater.picking import picked, picked_or_null
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import group_rows, sum_by
 

@@ -126,6 +126,7 @@ class Format:
         self.places = tuple(places)
         self._flags = -(-fixed // 64)
         self._all_fixed = fixed == len(types)
+        self._fixed = [(i, place, place.kind) for i, place in enumerate(places) if place.kind is not None]
         self._parts: dict[tuple[int, ...], Format] = {}
         self._specs: dict[tuple[int, ...], Spec] = {}
         self._pieces: dict[tuple[int, ...], list[Spec | int]] = {}
@@ -244,14 +245,12 @@ class Format:
     def _write(self, words: Words, rows: pa.RecordBatch) -> None:
         words[:, : self._flags] = 0
         signed = words.view(np.int64)
-        for i, place in enumerate(self.places):
-            if place.kind is None:
-                continue
+        for i, place, kind in self._fixed:
             array = rows.column(i)
-            place.kind.write(array, signed, place.at)
+            kind.write(array, signed, place.at)
             if array.null_count:
                 missing = array.is_null().to_numpy(zero_copy_only=False)
-                signed[missing, place.at : place.at + place.kind.words] = 0
+                signed[missing, place.at : place.at + kind.words] = 0
                 words[:, place.flag >> 6] |= missing.astype(np.uint64) << np.uint64(place.flag & 63)
 
     @staticmethod

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.delta import Delta
+from headwater.picking import rows_at
 from headwater.state import columns, equality, hashing, loops
 from headwater.state.sharing import packed
 
@@ -110,5 +111,5 @@ def consolidate(delta: Delta) -> Delta:
         if groups.count < len(delta):
             weights = sum_by(groups.ids, groups.count, delta.weights)
             kept = np.flatnonzero(nonzero(weights))
-            return Delta(delta.rows.take(pa.array(groups.representatives[kept])), weights[kept])
+            return Delta(rows_at(delta.rows, groups.representatives[kept]), weights[kept])
     return delta.where(nonzero(delta.weights))
