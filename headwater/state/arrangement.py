@@ -121,11 +121,7 @@ class Arrangement:
             return self._no_matches(wanted)
         if not self.key:
             return self._every_row(probe.num_rows, wanted)
-        made, keys = packed(probe, chosen)
-        stored = self._format
-        compared = Compared(stored.spec(self.key), made.spec(made.every), stored.others(self.key), made.others(made.every))
-        sought = Probe(made, keys, made.every, compared)
-        found = [(run, asked, at) for run, (asked, at) in ((run, sought.among(run)) for run in self._runs) if len(at)]
+        found, stored = self._found(probe, chosen), self._format
         if not found:
             return self._no_matches(wanted)
         asked = _joined([asked for _, asked, _ in found])
@@ -135,8 +131,9 @@ class Arrangement:
             return Matches(asked, rows, weights, settled=len(found) == 1)
         if not wanted:
             return Matches(asked, without_columns(len(asked)), weights)
+        made, words = stored.narrow(wanted)
         others = stored.others(wanted)
-        rows = stored.part(wanted).unpack(blocks.concat([run.block.take(at, others) for run, _, at in found]))
+        rows = made.unpack(blocks.concat([run.block.take_some(at, words, others) for run, _, at in found]))
         # Rows of one run are different, but perhaps not in the columns wanted.
         return Matches(asked, rows, weights)
 
@@ -161,7 +158,8 @@ class Arrangement:
             self._runs = (merged,) if len(merged) else ()
         if not self._runs:
             return Delta(*self._nothing())
-        return Delta(self._named(self._format.unpack(self._runs[0].block)), self._runs[0].weights)
+        run = self._runs[0]
+        return Delta(self._named(self._format.unpack(run.block)), np.ascontiguousarray(run.weights))
 
     def difference(self, other: Arrangement) -> Delta:
         """The rows of this one less those of another with the same columns and key, consolidated."""
@@ -170,7 +168,7 @@ class Arrangement:
         if not pieces:
             return Delta(*self._nothing())
         merged = runs.merge(self._format, pieces, self.key)
-        return Delta(self._named(self._format.unpack(merged.block)), merged.weights)
+        return Delta(self._named(self._format.unpack(merged.block)), np.ascontiguousarray(merged.weights))
 
     def __len__(self) -> int:
         """Stored rows: an upper bound of the rows of `contents`, for these may still be merged."""
@@ -179,7 +177,7 @@ class Arrangement:
     @property
     def total(self) -> int:
         """The sum of all weights: how many rows there are, each counted as often as it is there."""
-        return sum(int(run.weights.sum()) for run in self._runs)
+        return sum(run.total for run in self._runs)
 
     def sample(self, count: int) -> pa.RecordBatch:
         """Some of the rows; they lie in the order of hashes, so any of them are as good as others."""
@@ -206,6 +204,17 @@ class Arrangement:
         other.schema, other.key, other.width, other._format = self.schema, self.key, self.width, self._format  # noqa: SLF001
         other._runs, other._merging = pieces, merging  # noqa: SLF001
         return other
+
+    def _found(self, probe: pa.RecordBatch, chosen: Sequence[int]) -> list[tuple[Run, Indices, Indices]]:
+        """The runs that have rows asked for, with pairs of a row of the probe and a line of the run."""
+        sought = self._sought(probe, chosen)
+        return [(run, asked, at) for run, (asked, at) in ((run, sought.among(run)) for run in self._runs) if len(at)]
+
+    def _sought(self, probe: pa.RecordBatch, chosen: Sequence[int]) -> Probe:
+        made, keys = packed(probe, chosen)
+        stored = self._format
+        compared = Compared(stored.spec(self.key), made.spec(made.every), stored.others(self.key), made.others(made.every))
+        return Probe(made, keys, made.every, compared)
 
     def _nothing(self) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
         shape = (0,) if self.width is None else (0, self.width)

@@ -12,7 +12,7 @@ As *keys*, −0.0 and 0.0 are the same as well; whoever compares or hashes keys 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -58,15 +58,22 @@ class Block:
     def nbytes(self) -> int:
         return int(self.words.nbytes) + sum(array.nbytes for array in self.others)
 
-    def take(self, indices: Indices, others: Sequence[int] | None = None) -> Block:
-        """The rows at the indices; of the columns of no fixed width all, or some."""
+    def take(self, indices: Indices) -> Block:
+        """The rows at the indices."""
         words = np.empty((len(indices), self.words.shape[1]), np.uint64)
         if len(indices) <= PIECE:
             loops.gather(self.words, indices, words)
         else:
             in_pieces(len(indices), lambda start, stop: loops.gather(self.words, indices[start:stop], words[start:stop]))
-        chosen = self.others if others is None else tuple(self.others[i] for i in others)
-        return Block(words, taken(chosen, indices))
+        return Block(words, taken(self.others, indices))
+
+    def take_some(self, indices: Indices, columns: Indices, others: Sequence[int]) -> Block:
+        """The same with some of the words, and some of the columns of no fixed width."""
+        words = np.empty((len(indices), len(columns)), np.uint64)
+        in_pieces(
+            len(indices), lambda start, stop: loops.gather_some(self.words, indices[start:stop], columns, words[start:stop])
+        )
+        return Block(words, taken(tuple(self.others[i] for i in others), indices))
 
 
 def concat(blocks: Sequence[Block]) -> Block:
@@ -126,8 +133,8 @@ class Format:
         self.places = tuple(places)
         self._flags = -(-fixed // 64)
         self._all_fixed = fixed == len(types)
-        self._fixed = [(i, place, place.kind) for i, place in enumerate(places) if place.kind is not None]
         self._parts: dict[tuple[int, ...], Format] = {}
+        self._narrow: dict[tuple[int, ...], tuple[Format, Indices]] = {}
         self._specs: dict[tuple[int, ...], Spec] = {}
         self._pieces: dict[tuple[int, ...], list[Spec | int]] = {}
         self._beside: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -143,9 +150,29 @@ class Format:
             known.width, known._flags = self.width, self._flags
         return known
 
+    def narrow(self, chosen: tuple[int, ...]) -> tuple[Format, Indices]:
+        """The format of blocks that have, of the words, the NULL bits and those of the chosen columns; and which these are."""
+        known = self._narrow.get(chosen)
+        if known is None:
+            made = Format(tuple(self.places[i].type for i in chosen))
+            words, places = list(range(self._flags)), []
+            for own, mine in zip(made.places, (self.places[i] for i in chosen), strict=True):
+                if mine.kind is not None:
+                    own = replace(own, at=len(words), flag=mine.flag)  # noqa: PLW2901
+                    words += range(mine.at, mine.at + mine.kind.words)
+                places.append(own)
+            made.places, made.width, made._flags = tuple(places), len(words), self._flags
+            known = self._narrow[chosen] = made, np.array(words, np.int64)
+        return known
+
     @cached_property
     def every(self) -> tuple[int, ...]:
         return tuple(range(len(self.places)))
+
+    @cached_property
+    def _fixed(self) -> list[tuple[int, Place, layout.Kind]]:
+        """The columns that are in the words, with their numbers."""
+        return [(i, place, place.kind) for i, place in enumerate(self.places) if place.kind is not None]
 
     def beside(self, key: tuple[int, ...]) -> tuple[int, ...]:
         """The columns that are not in the key."""

@@ -16,6 +16,8 @@ import pyarrow as pa
 from headwater.delta import Delta
 from headwater.picking import rows_at
 from headwater.state import columns, equality, hashing, loops
+from headwater.state.layout import kind_of
+from headwater.state.parallel import PIECE, in_pieces
 from headwater.state.sharing import packed
 
 if TYPE_CHECKING:
@@ -47,6 +49,10 @@ def group_rows(rows: pa.RecordBatch, chosen: Sequence[int], *, signed_zeros: boo
     count = rows.num_rows
     if count <= 1 or not chosen:
         return Groups(np.zeros(count, np.int64), np.arange(min(count, 1)))
+    if count > PIECE and all(kind_of(rows.column(i).type) for i in chosen):
+        groups = Groups(*loops.distinct(hashing.hash_rows(rows, chosen)))
+        if groups.count == count or _confirmed(rows, chosen, groups, signed_zeros=signed_zeros):
+            return groups
     made, block = packed(rows, chosen)
     ids, first = loops.distinct(hashing.hash_block(made, block, made.every))
     if len(first) == count:
@@ -59,6 +65,24 @@ def group_rows(rows: pa.RecordBatch, chosen: Sequence[int], *, signed_zeros: boo
     if same_rows(made, block, again, leaders[again], signed_zeros=signed_zeros).all():
         return Groups(ids, first)
     return tell_apart(made, block, leaders, signed_zeros=signed_zeros)
+
+
+def _confirmed(rows: pa.RecordBatch, chosen: Sequence[int], groups: Groups, *, signed_zeros: bool) -> bool:
+    """Whether the rows, of columns of fixed width, are the same as the first ones of their groups.
+
+    They may be many: so they are never all in memory as a block.
+    """
+    made, leaders = packed(rows_at(rows.select(chosen), groups.representatives), range(len(chosen)))
+    spec = made.exact if signed_zeros else made.spec(made.every)
+    confirmed = []
+
+    def confirm(start: int, stop: int) -> None:
+        piece, block = packed(rows.slice(start, stop - start), chosen)
+        asked = piece.exact if signed_zeros else piece.spec(piece.every)
+        confirmed.append(loops.all_as_leaders(block.words, asked, groups.ids[start:stop], leaders.words, spec))
+
+    in_pieces(rows.num_rows, confirm)
+    return all(confirmed)
 
 
 def tell_apart(made: Format, block: Block, leaders: Indices, *, signed_zeros: bool) -> Groups:

@@ -111,6 +111,14 @@ def gather(words: Words, indices: Indices, into: Words) -> None:
 
 
 @compiled
+def gather_some(words: Words, indices: Indices, columns: Indices, into: Words) -> None:
+    """Some words of the lines at the indices."""
+    for i in range(indices.size):
+        for c in range(columns.size):
+            into[i, c] = words[indices[i], columns[c]]
+
+
+@compiled
 def gather_from(words: Words, start: int, indices: Indices, into: Words) -> None:
     """Those of the lines at the indices that are here, if the first line has the index `start`."""
     for i in range(indices.size):
@@ -158,6 +166,15 @@ def agree(words: Words, spec: Spec, ids: Indices, first: Indices) -> bool:
         if leader != i and not _same_key(words, i, spec, words, leader, spec):
             return False
     return True
+
+
+@compiled
+def all_as_leaders(words: Words, spec: Spec, ids: Indices, leaders: Words, leaders_spec: Spec) -> bool:
+    """Whether each line is the same, on the columns of the spec, as the line of its number among the leaders."""
+    same = True
+    for i in range(ids.size):
+        same &= _same_key(words, i, spec, leaders, ids[i], leaders_spec)
+    return same
 
 
 @compiled
@@ -301,11 +318,25 @@ def settle(order: Indices, hashes: Hashes, ties: Hashes, shift: int) -> None:
         if end - start > SHORT:
             inner = np.argsort(ties[start:end])
             order[start:end] = order[start:end][inner]
-            hashes[start:end] = hashes[start:end][inner]
-            ties[start:end] = ties[start:end][inner]
+            # Both are read before either is written: they may be one array.
+            inner_hashes, inner_ties = hashes[start:end][inner], ties[start:end][inner]
+            hashes[start:end] = inner_hashes
+            ties[start:end] = inner_ties
         if end - start > 1:
             _insertion(order, hashes, ties, start, end)
         start = end
+
+
+@compiled
+def repeated(hashes: Hashes, shift: int) -> bool:
+    """Whether any hash comes twice, where they ascend but for their lowest `shift` bits."""
+    for i in range(1, hashes.size):
+        k = i - 1
+        while k >= 0 and hashes[k] >> uint64(shift) == hashes[i] >> uint64(shift):
+            if hashes[k] == hashes[i]:
+                return True
+            k -= 1
+    return False
 
 
 @compiled

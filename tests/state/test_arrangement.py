@@ -136,6 +136,25 @@ def test_a_retraction_in_a_later_run_cancels_in_the_sum_and_vanishes_when_consol
     assert (settled.probe.tolist(), settled.weights.tolist()) == ([1], [1])
 
 
+@pytest.mark.parametrize("key", [(), (0,), (0, 1)])
+def test_equal_rows_of_a_large_delta_are_one_row(key: tuple[int, ...]) -> None:
+    values = [*range(1000), *([7] * 500), *([8] * 600)]
+    arrangement = Arrangement.empty(numbers(0).schema, key).insert(numbers(*values))
+    expected = {(i, f"row {i}"): [1] for i in range(1000)} | {(7, "row 7"): [501], (8, "row 8"): [601]}
+    assert as_model(arrangement.contents()) == expected
+    assert arrangement.total == 2100
+    if key:
+        assert arrangement.weights_of(numbers(7, 9, 5000).rows).tolist() == [501, 1, 0]
+
+
+def test_weights_that_are_all_the_same_take_no_room() -> None:
+    few, many = (Arrangement.empty(numbers(0).schema, (0,)).insert(numbers(*range(n))) for n in (1000, 2000))
+    assert many.total == 2000
+    words, text = 8 * 3, 4 + len("row 1000")
+    assert many.nbytes - few.nbytes < 1000 * (words + text + 1)
+    assert as_model(many.insert(-numbers(*range(1000))).contents()) == {(i, f"row {i}"): [1] for i in range(1000, 2000)}
+
+
 @pytest.mark.parametrize("few", [0, runs.FEW])
 def test_there_are_few_runs_however_it_grew(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "FEW", few)
