@@ -1,10 +1,12 @@
 """Blocks: rows laid out to be found, copied and compared one by one, as state needs it.
 
 Arrow keeps a column together, which is right for computing with columns. State is read a few rows at a time, from all over,
-and then a row in one place is worth more: values of fixed width stand side by side as 64-bit words, a row a line; strings,
+and then a row in one place is worth more: values of fixed width stand side by side in 64-bit words, a row a line; strings,
 lists and structs stay Arrow columns beside the lines.
 
-    line  =  one bit a column: is it NULL | the words of the columns: one each, two for decimals and intervals
+    line  =  one bit a column: is it NULL | the values: a word each, two for decimals and intervals, half a word for small ones
+
+Halves of words are filled in the order of the columns: first what the NULL bits leave, if these are 32 at most.
 
 Two rows are the same row iff their words are (and their other columns are): every NaN is one NaN, a NULL's words are zero.
 As *keys*, −0.0 and 0.0 are the same as well; whoever compares or hashes keys says so in its `spec` of columns.
@@ -36,12 +38,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """Where a column is: in the words from `at` on (with the number of its NULL bit), or among the other columns."""
+    """Where a column is: in the words, from half `at` on (with the number of its NULL bit), or among the other columns."""
 
     type: pa.DataType
     kind: layout.Kind | None
     at: int
     flag: int
+
+    @property
+    def size(self) -> int:
+        """How many words it takes, or which half of a word."""
+        assert self.kind is not None
+        if self.kind.halves > 1:
+            return self.kind.halves // 2
+        return loops.HIGH if self.at & 1 else loops.LOW
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,19 +129,26 @@ class Format:
     def __init__(self, types: tuple[pa.DataType, ...]) -> None:
         kinds = [layout.kind_of(kind) for kind in types]
         fixed = sum(kind is not None for kind in kinds)
-        self.width = -(-fixed // 64)
+        self._flags = -(-fixed // 64) * 2 if fixed > 32 else min(fixed, 1)
+        self._spare = 1 if self._flags == 1 else None
+        end = self._flags + self._flags % 2
         others = flag = 0
         places = []
         for given, kind in zip(types, kinds, strict=True):
             if kind is None:
                 places.append(Place(given, None, others, -1))
                 others += 1
+                continue
+            if kind.halves == 1 and self._spare is not None:
+                at, self._spare = self._spare, None
             else:
-                places.append(Place(given, kind, self.width, flag))
-                self.width += kind.words
-                flag += 1
+                at = end
+                end += kind.halves + kind.halves % 2
+                self._spare = at + 1 if kind.halves == 1 else self._spare
+            places.append(Place(given, kind, at, flag))
+            flag += 1
         self.places = tuple(places)
-        self._flags = -(-fixed // 64)
+        self.width = end // 2
         self._all_fixed = fixed == len(types)
         self._parts: dict[tuple[int, ...], Format] = {}
         self._narrow: dict[tuple[int, ...], tuple[Format, Indices]] = {}
@@ -155,12 +172,14 @@ class Format:
         known = self._narrow.get(chosen)
         if known is None:
             made = Format(tuple(self.places[i].type for i in chosen))
-            words, places = list(range(self._flags)), []
+            words, places = list(range(-(-self._flags // 2))), []
             for own, mine in zip(made.places, (self.places[i] for i in chosen), strict=True):
-                if mine.kind is not None:
-                    own = replace(own, at=len(words), flag=mine.flag)  # noqa: PLW2901
-                    words += range(mine.at, mine.at + mine.kind.words)
-                places.append(own)
+                if mine.kind is None:
+                    places.append(own)
+                    continue
+                first = mine.at // 2
+                words += [word for word in range(first, first + max(mine.size, 1)) if word not in words]
+                places.append(replace(own, at=2 * words.index(first) + mine.at % 2, flag=mine.flag))
             made.places, made.width, made._flags = tuple(places), len(words), self._flags
             known = self._narrow[chosen] = made, np.array(words, np.int64)
         return known
@@ -196,7 +215,7 @@ class Format:
         return spec
 
     def _described(self, chosen: tuple[int, ...]) -> Spec:
-        rows = [(p.at, p.kind.words, p.flag, p.kind.floating) for p in map(self.places.__getitem__, chosen) if p.kind]
+        rows = [(p.at // 2, p.size, p.flag, p.kind.floating) for p in map(self.places.__getitem__, chosen) if p.kind]
         return np.array(rows, np.int64).reshape(-1, 4)
 
     def pieces(self, chosen: tuple[int, ...]) -> list[Spec | int]:
@@ -238,7 +257,7 @@ class Format:
         """The rows of a block under the engine's names; of large types where these are needed."""
         if not self.places:
             return without_columns(len(block))
-        nulls = np.count_nonzero(block.words[:, : self._flags])
+        nulls = self._flags and np.count_nonzero(block.words.view(np.uint32)[:, : self._flags])
         arrays = []
         for place, values in zip(self.places, self._read(block), strict=True):
             if place.kind is None:
@@ -257,9 +276,12 @@ class Format:
         into = [values for place, values in zip(self.places, found, strict=True) if place.kind is not None]
 
         def read(start: int, stop: int) -> None:
-            lines = block.words[start:stop].view(np.int64)
+            lines, halves = _views(block.words[start:stop])
             for (place, kind), values in zip(fixed, into, strict=True):
-                kind.read(lines, place.at, values[start:stop])
+                if kind.halves == 1:
+                    kind.read(halves, place.at, values[start:stop])
+                else:
+                    kind.read(lines, place.at // 2, values[start:stop])
 
         in_pieces(len(block), read)
         return found
@@ -270,20 +292,32 @@ class Format:
         return tuple(layout.plain(rows.column(i)) for i, place in enumerate(self.places) if place.kind is None)
 
     def _write(self, words: Words, rows: pa.RecordBatch) -> None:
-        words[:, : self._flags] = 0
-        signed = words.view(np.int64)
+        if not self.width:
+            return
+        lines, halves = _views(words)
+        halves[:, : self._flags] = 0
+        if self._spare is not None:
+            halves[:, self._spare] = 0
         for i, place, kind in self._fixed:
             array = rows.column(i)
-            kind.write(array, signed, place.at)
+            if kind.halves == 1:
+                kind.write(array, halves, place.at)
+            else:
+                kind.write(array, lines, place.at // 2)
             if array.null_count:
                 missing = array.is_null().to_numpy(zero_copy_only=False)
-                signed[missing, place.at : place.at + kind.words] = 0
+                halves[missing, place.at : place.at + kind.halves] = 0
                 words[:, place.flag >> 6] |= missing.astype(np.uint64) << np.uint64(place.flag & 63)
 
     @staticmethod
     def _missing(words: Words, place: Place) -> NDArray[np.bool_] | None:
         missing: NDArray[Any] = (words[:, place.flag >> 6] >> np.uint64(place.flag & 63)) & np.uint64(1)
         return missing.astype(bool) if missing.any() else None
+
+
+def _views(words: Words) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Lines as signed words, and as halves of words: the low half comes first."""
+    return words.view(np.int64), words.view("<i4")
 
 
 @cache

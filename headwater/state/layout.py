@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Words = NDArray[np.uint64]
-    Lines = NDArray[np.int64]
+    Lines = NDArray[np.int64] | NDArray[np.int32]
 
 _INTEGERS: dict[int, np.dtype[Any]] = {
     lib.Type_INT8: np.dtype(np.int8),
@@ -58,9 +58,12 @@ NULL = lib.Type_NA
 
 
 class Kind:
-    """Columns of a fixed width, written as 64-bit words of the lines of a block (seen as signed), and read from there."""
+    """Columns of a fixed width, written into the lines of a block, and read from there.
 
-    words = 1
+    Lines are seen as signed words of 64 bits, or as halves of words where a value takes no more than that.
+    """
+
+    halves = 2
     floating = False
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
@@ -82,6 +85,10 @@ class Kind:
         return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
 
 
+class _Half(Kind):
+    halves = 1
+
+
 class _Floating(Kind):
     floating = True
 
@@ -99,7 +106,7 @@ class _Floating(Kind):
 
 
 class _TwoWords(Kind):
-    words = 2
+    halves = 4
 
     def write(self, array: pa.Array, lines: Lines, at: int) -> None:
         lines[:, at : at + 2] = _values(array, _WORD, 2).reshape(-1, 2)
@@ -111,7 +118,7 @@ class _TwoWords(Kind):
         into[:] = lines[:, at : at + 2]
 
 
-class _Boolean(Kind):
+class _Boolean(_Half):
     def write(self, array: pa.Array, lines: Lines, at: int) -> None:
         known = array.fill_null(False) if array.null_count else array  # noqa: FBT003
         lines[:, at] = known.to_numpy(zero_copy_only=False)
@@ -122,7 +129,7 @@ class _Boolean(Kind):
 
 _NAN = np.array(np.nan).view(np.int64)
 _KINDS: dict[int, Kind] = {
-    **{number: Kind(dtype) for number, dtype in _INTEGERS.items()},
+    **{number: (_Half if np.can_cast(dtype, np.int32) else Kind)(dtype) for number, dtype in _INTEGERS.items()},
     **{number: _Floating(dtype) for number, dtype in _FLOATS.items()},
     **dict.fromkeys(_TWO_WORDS, _TwoWords(_WORD)),
     lib.Type_BOOL: _Boolean(np.dtype(np.bool_)),

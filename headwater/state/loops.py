@@ -1,6 +1,7 @@
 """The compiled loops of the state layer: hashing lines, finding them, sorting and merging runs.
 
 Columns are told to a loop by a *spec*, a line each: first word, number of words, NULL bit, whether it is a float (`blocks`).
+Half a word counts as LOW or HIGH; its value is that of the whole word which it would be.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LENGTH = np.uint64(0xD6E8FEB86659FD93)
 NULL = np.uint64(0x2545F4914F6CDD1D)
 _NEGATIVE_ZERO = np.uint64(1 << 63)
+LOW, HIGH = -1, -2
 # Sequences up to this length are sorted by insertion.
 SHORT = 24
 
@@ -37,6 +39,17 @@ def mix(word: np.uint64) -> np.uint64:
     word ^= word >> uint64(27)
     word *= uint64(0x94D049BB133111EB)
     return word ^ (word >> uint64(31))
+
+
+@compiled
+def _value(words: Words, i: int, at: int, size: int) -> np.uint64:
+    """What stands in a line's word, or in half of it."""
+    word = words[i, at]
+    if size == LOW:
+        return np.uint64(np.int64(word << uint64(32)) >> np.int64(32))
+    if size == HIGH:
+        return np.uint64(np.int64(word) >> np.int64(32))
+    return word
 
 
 # -- hashing
@@ -52,7 +65,7 @@ def hash_words(words: Words, spec: Spec, total: Hashes) -> None:
             if (words[i, flag >> 6] >> uint64(flag & 63)) & uint64(1):
                 part = NULL
             else:
-                part = words[i, spec[c, 0]]
+                part = _value(words, i, spec[c, 0], spec[c, 1])
                 if spec[c, 3] and part == _NEGATIVE_ZERO:
                     part = uint64(0)
                 if spec[c, 1] == 2:
@@ -141,7 +154,7 @@ def _same_key(a: Words, i: int, spec_a: Spec, b: Words, j: int, spec_b: Spec) ->
         if null_a != null_b:
             return False
         at, bt = spec_a[c, 0], spec_b[c, 0]
-        x, y = a[i, at], b[j, bt]
+        x, y = _value(a, i, at, spec_a[c, 1]), _value(b, j, bt, spec_b[c, 1])
         if x != y and not (spec_a[c, 3] and (x << uint64(1)) == uint64(0) and (y << uint64(1)) == uint64(0)):
             return False
         if spec_a[c, 1] == 2 and a[i, at + 1] != b[j, bt + 1]:
