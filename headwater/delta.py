@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from headwater.picking import rows_at
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -63,10 +65,10 @@ class Delta:
         return self.rows.schema
 
     def take(self, indices: NDArray[np.int64]) -> Delta:
-        return Delta(self.rows.take(pa.array(indices)), self.weights[indices])
+        return Delta(rows_at(self.rows, indices), self.weights[indices])
 
     def where(self, mask: NDArray[np.bool_]) -> Delta:
-        return self if mask.all() else self.take(np.flatnonzero(mask))
+        return self if np.count_nonzero(mask) == len(mask) else self.take(mask.nonzero()[0])
 
     def select(self, columns: Sequence[int]) -> Delta:
         """The given columns, renamed by their new position."""
@@ -93,4 +95,11 @@ def one_batch(table: pa.Table) -> pa.RecordBatch:
 
 def without_columns(count: int) -> pa.RecordBatch:
     """So many rows of no columns at all."""
-    return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), count, [None]))
+
+
+def beside(columns: Sequence[pa.Array], count: int) -> pa.RecordBatch:
+    """Columns of `count` rows as a batch; there may be no columns at all."""
+    if not columns:
+        return without_columns(count)
+    return pa.RecordBatch.from_arrays(list(columns), names=[f"c{i}" for i in range(len(columns))])

@@ -25,7 +25,7 @@ from headwater.operators.accumulators.cells import chosen, count
 from headwater.operators.difference import appearance, difference
 from headwater.operators.extremes import Extreme, renewed
 from headwater.operators.operator import Input, Operator, schema_of
-from headwater.operators.picking import picked, picked_or_null
+from headwater.picking import picked, picked_or_null
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import group_rows, sum_by
 
@@ -106,11 +106,11 @@ class Aggregate(Operator):
         groups = group_rows(delta.rows, range(self.keys))
         keys = normalised(delta.rows.columns[: self.keys], groups)
         batch = pa.RecordBatch.from_arrays(keys, schema=self._key_schema) if keys else without_columns(1)
-        found = state[0].lookup(batch, range(self.keys))
+        found = state[0].lookup(batch, range(self.keys), (self.keys,) if self._bucketed else ())
         cells = Cells(groups.count, self._width, self._bucketed * min(len(delta), _PIECE) if self._bucketed else None)
         distinct_state = self._add(state, delta, groups.ids, cells)
         if len(found) or not self.keys:
-            places = cells.place(found.probe, found.rows.column(self.keys).to_numpy()) if self._bucketed else found.probe
+            places = cells.place(found.probe, found.rows.column(0).to_numpy()) if self._bucketed else found.probe
             states = cells.before_and_after(places, found.weights)
         else:
             states = cells.alone()

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from headwater.compiled import compiled
 from headwater.delta import Delta, without_columns
-from headwater.operators.picking import picked
+from headwater.picking import picked
 from headwater.state import equality
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from headwater.compiled import compiled
 from headwater.operators.accumulators.cells import chosen, present
 from headwater.operators.ordering import column_ranks
-from headwater.operators.picking import picked_or_null
+from headwater.picking import picked_or_null
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

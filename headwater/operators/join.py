@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headwater.delta import Delta
+from headwater.delta import Delta, beside
 from headwater.operators.operator import Input, Operator
-from headwater.operators.picking import beside, picked
+from headwater.picking import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from headwater.delta import Delta
 from headwater.evaluation.stages import typed
 from headwater.operators.operator import Input, Operator
@@ -41,7 +43,7 @@ class Linear(Operator):
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         found = self.stage.run(inputs[0].delta)
-        return state, consolidate(found) if len(found) <= _FEW and (found.weights < 0).any() else found
+        return state, consolidate(found) if len(found) <= _FEW and np.count_nonzero(found.weights < 0) else found
 
 
 @dataclass(frozen=True)

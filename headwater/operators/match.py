@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from headwater.delta import Delta
+from headwater.delta import Delta, beside
 from headwater.operators.operator import Input, Operator
-from headwater.operators.picking import beside, picked
 from headwater.operators.scalar import too_many_rows
+from headwater.picking import picked
 from headwater.state.consolidation import consolidate, group_rows, sum_by
 
 if TYPE_CHECKING:

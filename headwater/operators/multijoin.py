@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headwater.delta import Delta
+from headwater.delta import Delta, beside
 from headwater.operators.operator import Input, Operator
-from headwater.operators.picking import beside, picked
+from headwater.picking import picked
 from headwater.state.consolidation import consolidate
 from headwater.state.equality import equal_rows
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 from headwater.delta import Delta, without_columns
 from headwater.operators.operator import Input, Operator, schema_of
 from headwater.operators.ordering import Order, column_ranks, is_ordered, merged_rows, sorted_rows, up_to_first
+from headwater.picking import rows_at
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
 
@@ -129,7 +130,7 @@ class TopK(Operator):
         out = np.zeros(len(both), np.int64)
         out[chosen] = self._inside(weights)
         out[: len(held.rows)] -= self._inside(held.rows.weights)
-        after = Held(held.reserve.insert(changes), Delta(both.rows.take(pa.array(chosen)), weights), size)
+        after = Held(held.reserve.insert(changes), Delta(rows_at(both.rows, chosen), weights), size)
         return after, Delta(both.rows, out).where(out != 0) if out.any() else self.nothing()
 
     def _replace(self, held: Held, rows: Delta) -> tuple[Held, Delta]:

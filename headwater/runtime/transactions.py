@@ -21,6 +21,7 @@ import pyarrow as pa
 from headwater.delta import Delta
 from headwater.errors import DuplicateKey, InvalidRows, MissingKey, MissingRow, NullKey
 from headwater.runtime.driver import Backfill
+from headwater.state import sharing
 from headwater.state.consolidation import consolidate, group_rows
 from headwater.state.hashing import hash_rows
 
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Snapshot, TableEntry
     from headwater.state.arrangement import Arrangement
+
+# Of more rows than this, hashes are sorted to see that there are no equal ones, which takes less memory than a table of them.
+_FEW = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +58,9 @@ class Staged:
 
     def net(self) -> Delta:
         """All changes as one."""
-        delta = Delta.concat(self.seen + self.waiting)
+        changes = self.seen + self.waiting
+        delta = Delta.concat(changes)
+        sharing.joined(delta.rows, [change.rows for change in changes])
         return consolidate(delta) if self.cancels else delta
 
 
@@ -86,6 +92,7 @@ class Staging:
 
     def insert(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         self._require_values(table, rows)
+        sharing.prepare(rows)
         staged = self._state(table)
         if table.key is not None:
             self._require_distinct(table, rows)
@@ -96,6 +103,7 @@ class Staging:
 
     def delete(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         """Removes rows; each must be there, as often as it is removed."""
+        sharing.prepare(rows)
         wanted = Delta.inserting(rows)
         if not _distinct(rows, table.indexed):
             wanted = consolidate(wanted)
@@ -115,6 +123,7 @@ class Staging:
         if table.key is None:
             raise MissingKey(f"table {table.name!r} has no key, so nothing says which rows to replace; create it with key=…")
         self._require_values(table, rows)
+        sharing.prepare(rows)
         self._require_distinct(table, rows)
         staged = self._settled(table)
         found = staged.contents.lookup(rows, table.key).existing()
@@ -190,11 +199,12 @@ def _distinct(rows: pa.RecordBatch, columns: Sequence[int]) -> bool:
     first = rows.column(columns[0])
     if pa.types.is_integer(first.type) and not first.null_count:
         numbers = first.to_numpy()
-        if (numbers[1:] > numbers[:-1]).all():
+        if np.count_nonzero(numbers[1:] > numbers[:-1]) == len(numbers) - 1:
             return True
-    hashes = np.sort(hash_rows(rows, columns))
-    if not (hashes[1:] == hashes[:-1]).any():
-        return True
+    if rows.num_rows > _FEW:
+        hashes = np.sort(hash_rows(rows, columns))
+        if not (hashes[1:] == hashes[:-1]).any():
+            return True
     return group_rows(rows, columns).count == rows.num_rows
 
 

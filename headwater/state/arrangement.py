@@ -3,10 +3,11 @@
 An arrangement is a *value*: `insert` gives a new one and leaves the old one as it was. So an epoch is computed beside the state
 it starts from, to commit it is to assign a reference, to abort it is to forget, and a reader keeps the epoch it began with.
 
-That is affordable because a value is a few immutable *runs* (`runs`), which old and new share. A delta becomes a new small run.
-When the last four are of about one size, they become one: sizes fall geometrically, there are at most three runs of a kind to
-look into, and a row is copied ``log₄ n`` times in its life. Large ones are merged in the background (`compaction`). A lookup
-hashes the probe's keys, finds them in every run, all at once, and compares the keys, because hashes collide.
+That is affordable because a value is a few immutable *runs* (`runs`), which old and new share. A delta becomes a new small run,
+or, where that is a handful of rows, one with the last run. When the last four are of about one size, they become one: sizes
+fall geometrically, there are at most three runs of a kind to look into, and a row is copied ``log₄ n`` times in its life. Large
+ones are merged in the background (`compaction`). A lookup hashes the probe's keys, finds them in every run, all at once, and
+compares the keys, because hashes collide.
 
 The trap: a row and its retraction may live in different runs until these are merged. What `lookup` returns is right as a *sum*:
 whoever multiplies weights (a join) may take it as it is, whoever asks "is there a row?" must say ``.consolidated()`` first.
@@ -21,11 +22,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from headwater.delta import Delta, no_rows
+from headwater.delta import Delta, no_rows, without_columns
 from headwater.state import blocks, columns, compaction, consolidation, hashing, loops, runs
-from headwater.state.blocks import format_of, packed
+from headwater.state.blocks import format_of
 from headwater.state.probing import Compared, Probe
 from headwater.state.runs import Run
+from headwater.state.sharing import packed, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +61,7 @@ class Matches:
 
     def existing(self) -> Matches:
         """The same without rows that are gone, where all rows are there a positive number of times."""
-        return self if self.settled or not (self.weights < 0).any() else self.consolidated()
+        return self if self.settled or not np.count_nonzero(self.weights < 0) else self.consolidated()
 
     def consolidated(self) -> Matches:
         """The same with equal pairs of probe and row merged, and zeros gone."""
@@ -96,15 +98,17 @@ class Arrangement:
         pieces, merging = self._runs, self._merging
         if merging is not None and (merging.done or not merging.concerns(pieces)):
             pieces, merging = merging.applied(pieces), None
-        newest = runs.build(self._format, delta.rows, delta.weights, self.key)
+        busy = 0 if merging is None else merging.end(pieces)
+        last = pieces[-1] if len(pieces) > busy and pieces[-1].takes(len(delta)) else None
+        newest = runs.build(self._format, delta.rows, delta.weights, self.key, last)
+        pieces = pieces if last is None else pieces[:-1]
         if len(newest):
             pieces = (*pieces, newest)
-        busy = 0 if merging is None else merging.end(pieces)
         while due := _due(pieces[busy:]):
             if merging is None and sum(map(len, pieces[-due:])) > compaction.LARGE:
-                merging = compaction.begin(self._format, pieces[-due:])
+                merging = compaction.begin(self._format, pieces[-due:], self.key)
                 break
-            merged = runs.merge(self._format, pieces[-due:])
+            merged = runs.merge(self._format, pieces[-due:], self.key)
             pieces = (*pieces[:-due], merged) if len(merged) else pieces[:-due]
         return self._of(pieces, merging)
 
@@ -119,11 +123,7 @@ class Arrangement:
             return self._no_matches(wanted)
         if not self.key:
             return self._every_row(probe.num_rows, wanted)
-        made, keys = packed(probe, chosen)
-        stored = self._format
-        compared = Compared(stored.spec(self.key), made.spec(made.every), stored.others(self.key), made.others(made.every))
-        sought = Probe(made, keys, made.every, compared)
-        found = [(run, asked, at) for run, (asked, at) in ((run, sought.among(run)) for run in self._runs) if len(at)]
+        found, stored = self._found(probe, chosen), self._format
         if not found:
             return self._no_matches(wanted)
         asked = _joined([asked for _, asked, _ in found])
@@ -131,8 +131,11 @@ class Arrangement:
         if wanted is None:
             rows = self._named(stored.unpack(blocks.concat([run.block.take(at) for run, _, at in found])))
             return Matches(asked, rows, weights, settled=len(found) == 1)
+        if not wanted:
+            return Matches(asked, without_columns(len(asked)), weights)
+        made, words = stored.narrow(wanted)
         others = stored.others(wanted)
-        rows = stored.part(wanted).unpack(blocks.concat([run.block.take(at, others) for run, _, at in found]))
+        rows = made.unpack(blocks.concat([run.block.take_some(at, words, others) for run, _, at in found]))
         # Rows of one run are different, but perhaps not in the columns wanted.
         return Matches(asked, rows, weights)
 
@@ -143,7 +146,7 @@ class Arrangement:
             return found
         made, others = self._format, self._format.others(self._format.every)
         compared = Compared(made.exact, made.exact, others, others, signed_zeros=True)
-        sought = Probe(made, made.pack(rows), self.key or made.every, compared)
+        sought = Probe(made, whole(made, rows), self.key or made.every, compared)
         for run in self._runs:
             asked, at = sought.among(run)
             loops.add_at(found, asked, run.weights[at])
@@ -153,7 +156,7 @@ class Arrangement:
         """All rows, consolidated."""
         merged: Run | None
         if len(self._runs) > 1:
-            merged = runs.merge(self._format, self._runs)
+            merged = runs.merge(self._format, self._runs, self.key)
             if not any(run.file for run in self._runs):
                 # The same value in a better shape: the next one who asks, or inserts, need not merge again.
                 self._runs = (merged,) if len(merged) else ()
@@ -161,7 +164,7 @@ class Arrangement:
             merged = self._runs[0] if self._runs else None
         if merged is None:
             return Delta(*self._nothing())
-        return Delta(self._named(self._format.unpack(merged.block)), merged.weights)
+        return Delta(self._named(self._format.unpack(merged.block)), np.ascontiguousarray(merged.weights))
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -175,7 +178,7 @@ class Arrangement:
 
     def merged(self, pieces: Sequence[Run]) -> Run:
         """Some of the runs as one."""
-        return runs.merge(self._format, pieces)
+        return runs.merge(self._format, pieces, self.key)
 
     def exchanged(self, exchanges: Mapping[Run, Exchange]) -> Arrangement:
         """The same value with other runs in place of neighbours that they are the sum of, found by the first of these."""
@@ -190,12 +193,12 @@ class Arrangement:
 
     def difference(self, other: Arrangement) -> Delta:
         """The rows of this one less those of another with the same columns and key, consolidated."""
-        gone = [Run(run.block, -run.weights, run.hashes, run.ties) for run in other._runs]
+        gone = [Run(run.block, -run.weights, run.hashes) for run in other._runs]
         pieces = [*self._runs, *gone]
         if not pieces:
             return Delta(*self._nothing())
-        merged = runs.merge(self._format, pieces)
-        return Delta(self._named(self._format.unpack(merged.block)), merged.weights)
+        merged = runs.merge(self._format, pieces, self.key)
+        return Delta(self._named(self._format.unpack(merged.block)), np.ascontiguousarray(merged.weights))
 
     def __len__(self) -> int:
         """Stored rows: an upper bound of the rows of `contents`, for these may still be merged."""
@@ -204,7 +207,7 @@ class Arrangement:
     @property
     def total(self) -> int:
         """The sum of all weights: how many rows there are, each counted as often as it is there."""
-        return sum(int(run.weights.sum()) for run in self._runs)
+        return sum(run.total for run in self._runs)
 
     def sample(self, count: int) -> pa.RecordBatch:
         """Some of the rows; they lie in the order of hashes, so any of them are as good as others."""
@@ -231,6 +234,17 @@ class Arrangement:
         other.schema, other.key, other.width, other._format = self.schema, self.key, self.width, self._format  # noqa: SLF001
         other._runs, other._merging = pieces, merging  # noqa: SLF001
         return other
+
+    def _found(self, probe: pa.RecordBatch, chosen: Sequence[int]) -> list[tuple[Run, Indices, Indices]]:
+        """The runs that have rows asked for, with pairs of a row of the probe and a line of the run."""
+        sought = self._sought(probe, chosen)
+        return [(run, asked, at) for run, (asked, at) in ((run, sought.among(run)) for run in self._runs) if len(at)]
+
+    def _sought(self, probe: pa.RecordBatch, chosen: Sequence[int]) -> Probe:
+        made, keys = packed(probe, chosen)
+        stored = self._format
+        compared = Compared(stored.spec(self.key), made.spec(made.every), stored.others(self.key), made.others(made.every))
+        return Probe(made, keys, made.every, compared)
 
     def _nothing(self) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
         shape = (0,) if self.width is None else (0, self.width)

@@ -1,10 +1,12 @@
 """Blocks: rows laid out to be found, copied and compared one by one, as state needs it.
 
 Arrow keeps a column together, which is right for computing with columns. State is read a few rows at a time, from all over,
-and then a row in one place is worth more: values of fixed width stand side by side as 64-bit words, a row a line; strings,
+and then a row in one place is worth more: values of fixed width stand side by side in 64-bit words, a row a line; strings,
 lists and structs stay Arrow columns beside the lines.
 
-    line  =  one bit a column: is it NULL | the words of the columns: one each, two for decimals and intervals
+    line  =  one bit a column: is it NULL | the values: a word each, two for decimals and intervals, half a word for small ones
+
+Halves of words are filled in the order of the columns: first what the NULL bits leave, if these are 32 at most.
 
 Two rows are the same row iff their words are (and their other columns are): every NaN is one NaN, a NULL's words are zero.
 As *keys*, −0.0 and 0.0 are the same as well; whoever compares or hashes keys says so in its `spec` of columns.
@@ -12,7 +14,7 @@ As *keys*, −0.0 and 0.0 are the same as well; whoever compares or hashes keys 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -36,12 +38,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
-    """Where a column is: in the words from `at` on (with the number of its NULL bit), or among the other columns."""
+    """Where a column is: in the words, from half `at` on (with the number of its NULL bit), or among the other columns."""
 
     type: pa.DataType
     kind: layout.Kind | None
     at: int
     flag: int
+
+    @property
+    def size(self) -> int:
+        """How many words it takes, or which half of a word."""
+        assert self.kind is not None
+        if self.kind.halves > 1:
+            return self.kind.halves // 2
+        return loops.HIGH if self.at & 1 else loops.LOW
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,15 +68,22 @@ class Block:
     def nbytes(self) -> int:
         return int(self.words.nbytes) + sum(array.nbytes for array in self.others)
 
-    def take(self, indices: Indices, others: Sequence[int] | None = None) -> Block:
-        """The rows at the indices; of the columns of no fixed width all, or some."""
+    def take(self, indices: Indices) -> Block:
+        """The rows at the indices."""
         words = np.empty((len(indices), self.words.shape[1]), np.uint64)
         if len(indices) <= PIECE:
             loops.gather(self.words, indices, words)
         else:
             in_pieces(len(indices), lambda start, stop: loops.gather(self.words, indices[start:stop], words[start:stop]))
-        chosen = self.others if others is None else tuple(self.others[i] for i in others)
-        return Block(words, _taken(chosen, indices))
+        return Block(words, taken(self.others, indices))
+
+    def take_some(self, indices: Indices, columns: Indices, others: Sequence[int]) -> Block:
+        """The same with some of the words, and some of the columns of no fixed width."""
+        words = np.empty((len(indices), len(columns)), np.uint64)
+        in_pieces(
+            len(indices), lambda start, stop: loops.gather_some(self.words, indices[start:stop], columns, words[start:stop])
+        )
+        return Block(words, taken(tuple(self.others[i] for i in others), indices))
 
 
 def concat(blocks: Sequence[Block]) -> Block:
@@ -74,6 +91,11 @@ def concat(blocks: Sequence[Block]) -> Block:
     if len(blocks) == 1:
         return blocks[0]
     return Block(np.concatenate([block.words for block in blocks]), _joined(blocks))
+
+
+def part(block: Block, others: Sequence[int]) -> Block:
+    """The same lines, and of the columns of no fixed width some."""
+    return Block(block.words, tuple(block.others[i] for i in others)) if block.others else block
 
 
 def spliced(blocks: Sequence[Block], starts: Indices, indices: Indices) -> Block:
@@ -86,14 +108,15 @@ def spliced(blocks: Sequence[Block], starts: Indices, indices: Indices) -> Block
             loops.gather_from(block.words, first, piece, into)
 
     in_pieces(len(indices), splice)
-    return Block(words, _taken(_joined(blocks), indices))
+    return Block(words, taken(_joined(blocks), indices))
 
 
 def _joined(blocks: Sequence[Block]) -> tuple[pa.Array, ...]:
     return tuple(columns.concat(parts) for parts in zip(*(block.others for block in blocks), strict=True))
 
 
-def _taken(others: tuple[pa.Array, ...], indices: Indices) -> tuple[pa.Array, ...]:
+def taken(others: tuple[pa.Array, ...], indices: Indices) -> tuple[pa.Array, ...]:
+    """The values of columns of no fixed width at the indices."""
     if not others:
         return ()
     chosen = pa.array(indices)
@@ -106,23 +129,32 @@ class Format:
     def __init__(self, types: tuple[pa.DataType, ...]) -> None:
         kinds = [layout.kind_of(kind) for kind in types]
         fixed = sum(kind is not None for kind in kinds)
-        self.width = -(-fixed // 64)
+        self._flags = -(-fixed // 64) * 2 if fixed > 32 else min(fixed, 1)
+        self._spare = 1 if self._flags == 1 else None
+        end = self._flags + self._flags % 2
         others = flag = 0
         places = []
         for given, kind in zip(types, kinds, strict=True):
             if kind is None:
                 places.append(Place(given, None, others, -1))
                 others += 1
+                continue
+            if kind.halves == 1 and self._spare is not None:
+                at, self._spare = self._spare, None
             else:
-                places.append(Place(given, kind, self.width, flag))
-                self.width += kind.words
-                flag += 1
+                at = end
+                end += kind.halves + kind.halves % 2
+                self._spare = at + 1 if kind.halves == 1 else self._spare
+            places.append(Place(given, kind, at, flag))
+            flag += 1
         self.places = tuple(places)
-        self._flags = -(-fixed // 64)
+        self.width = end // 2
         self._all_fixed = fixed == len(types)
         self._parts: dict[tuple[int, ...], Format] = {}
+        self._narrow: dict[tuple[int, ...], tuple[Format, Indices]] = {}
         self._specs: dict[tuple[int, ...], Spec] = {}
         self._pieces: dict[tuple[int, ...], list[Spec | int]] = {}
+        self._beside: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._schema = pa.schema([pa.field(f"c{i}", kind) for i, kind in enumerate(types)])
 
     def part(self, chosen: tuple[int, ...]) -> Format:
@@ -135,9 +167,38 @@ class Format:
             known.width, known._flags = self.width, self._flags
         return known
 
+    def narrow(self, chosen: tuple[int, ...]) -> tuple[Format, Indices]:
+        """The format of blocks that have, of the words, the NULL bits and those of the chosen columns; and which these are."""
+        known = self._narrow.get(chosen)
+        if known is None:
+            made = Format(tuple(self.places[i].type for i in chosen))
+            words, places = list(range(-(-self._flags // 2))), []
+            for own, mine in zip(made.places, (self.places[i] for i in chosen), strict=True):
+                if mine.kind is None:
+                    places.append(own)
+                    continue
+                first = mine.at // 2
+                words += [word for word in range(first, first + max(mine.size, 1)) if word not in words]
+                places.append(replace(own, at=2 * words.index(first) + mine.at % 2, flag=mine.flag))
+            made.places, made.width, made._flags = tuple(places), len(words), self._flags
+            known = self._narrow[chosen] = made, np.array(words, np.int64)
+        return known
+
     @cached_property
     def every(self) -> tuple[int, ...]:
         return tuple(range(len(self.places)))
+
+    @cached_property
+    def _fixed(self) -> list[tuple[int, Place, layout.Kind]]:
+        """The columns that are in the words, with their numbers."""
+        return [(i, place, place.kind) for i, place in enumerate(self.places) if place.kind is not None]
+
+    def beside(self, key: tuple[int, ...]) -> tuple[int, ...]:
+        """The columns that are not in the key."""
+        known = self._beside.get(key)
+        if known is None:
+            known = self._beside[key] = tuple(i for i in self.every if i not in key)
+        return known
 
     def spec(self, chosen: tuple[int, ...]) -> Spec:
         """The fixed-width ones of the columns, for compiled loops: first word, words, NULL bit, whether it is a float."""
@@ -154,7 +215,7 @@ class Format:
         return spec
 
     def _described(self, chosen: tuple[int, ...]) -> Spec:
-        rows = [(p.at, p.kind.words, p.flag, p.kind.floating) for p in map(self.places.__getitem__, chosen) if p.kind]
+        rows = [(p.at // 2, p.size, p.flag, p.kind.floating) for p in map(self.places.__getitem__, chosen) if p.kind]
         return np.array(rows, np.int64).reshape(-1, 4)
 
     def pieces(self, chosen: tuple[int, ...]) -> list[Spec | int]:
@@ -190,13 +251,13 @@ class Format:
             len(indices),
             lambda start, stop: narrow._write(words[start:stop], fixed.take(pa.array(indices[start:stop]))),  # noqa: SLF001
         )
-        return Block(words, _taken(self._others(rows), indices))
+        return Block(words, taken(self._others(rows), indices))
 
     def unpack(self, block: Block) -> pa.RecordBatch:
         """The rows of a block under the engine's names; of large types where these are needed."""
         if not self.places:
             return without_columns(len(block))
-        nulls = block.words[:, : self._flags].any()
+        nulls = self._flags and np.count_nonzero(block.words.view(np.uint32)[:, : self._flags])
         arrays = []
         for place, values in zip(self.places, self._read(block), strict=True):
             if place.kind is None:
@@ -215,9 +276,12 @@ class Format:
         into = [values for place, values in zip(self.places, found, strict=True) if place.kind is not None]
 
         def read(start: int, stop: int) -> None:
-            lines = block.words[start:stop].view(np.int64)
+            lines, halves = _views(block.words[start:stop])
             for (place, kind), values in zip(fixed, into, strict=True):
-                kind.read(lines, place.at, values[start:stop])
+                if kind.halves == 1:
+                    kind.read(halves, place.at, values[start:stop])
+                else:
+                    kind.read(lines, place.at // 2, values[start:stop])
 
         in_pieces(len(block), read)
         return found
@@ -228,16 +292,21 @@ class Format:
         return tuple(layout.plain(rows.column(i)) for i, place in enumerate(self.places) if place.kind is None)
 
     def _write(self, words: Words, rows: pa.RecordBatch) -> None:
-        words[:, : self._flags] = 0
-        signed = words.view(np.int64)
-        for i, place in enumerate(self.places):
-            if place.kind is None:
-                continue
+        if not self.width:
+            return
+        lines, halves = _views(words)
+        halves[:, : self._flags] = 0
+        if self._spare is not None:
+            halves[:, self._spare] = 0
+        for i, place, kind in self._fixed:
             array = rows.column(i)
-            place.kind.write(array, signed, place.at)
+            if kind.halves == 1:
+                kind.write(array, halves, place.at)
+            else:
+                kind.write(array, lines, place.at // 2)
             if array.null_count:
                 missing = array.is_null().to_numpy(zero_copy_only=False)
-                signed[missing, place.at : place.at + place.kind.words] = 0
+                halves[missing, place.at : place.at + kind.halves] = 0
                 words[:, place.flag >> 6] |= missing.astype(np.uint64) << np.uint64(place.flag & 63)
 
     @staticmethod
@@ -246,14 +315,12 @@ class Format:
         return missing.astype(bool) if missing.any() else None
 
 
+def _views(words: Words) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Lines as signed words, and as halves of words: the low half comes first."""
+    return words.view(np.int64), words.view("<i4")
+
+
 @cache
 def format_of(types: tuple[pa.DataType, ...]) -> Format:
     """The format for rows of these types."""
     return Format(types)
-
-
-def packed(rows: pa.RecordBatch, chosen: Sequence[int]) -> tuple[Format, Block]:
-    """Some columns of the rows as a block, in the order given."""
-    picked = rows if list(chosen) == list(range(rows.num_columns)) else rows.select(list(chosen))
-    made = format_of(tuple(picked.schema.types))
-    return made, made.pack(picked)

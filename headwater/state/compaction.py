@@ -74,9 +74,9 @@ def is_affordable(pieces: tuple[Run, ...]) -> bool:
     return _most is None or sum(run.nbytes for run in pieces) <= _most
 
 
-def begin(made: Format, pieces: tuple[Run, ...]) -> Merging:
+def begin(made: Format, pieces: tuple[Run, ...], key: tuple[int, ...]) -> Merging:
     """Merges runs in the background."""
-    return Merging(pieces, _thread().submit(runs.merge, made, pieces))
+    return Merging(pieces, _thread().submit(runs.merge, made, pieces, key))
 
 
 @cache

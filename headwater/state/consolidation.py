@@ -14,8 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.delta import Delta
+from headwater.picking import rows_at
 from headwater.state import columns, equality, hashing, loops
-from headwater.state.blocks import packed
+from headwater.state.layout import kind_of
+from headwater.state.parallel import PIECE, in_pieces
+from headwater.state.sharing import packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,17 +49,40 @@ def group_rows(rows: pa.RecordBatch, chosen: Sequence[int], *, signed_zeros: boo
     count = rows.num_rows
     if count <= 1 or not chosen:
         return Groups(np.zeros(count, np.int64), np.arange(min(count, 1)))
+    if count > PIECE and all(kind_of(rows.column(i).type) for i in chosen):
+        groups = Groups(*loops.distinct(hashing.hash_rows(rows, chosen)))
+        if groups.count == count or _confirmed(rows, chosen, groups, signed_zeros=signed_zeros):
+            return groups
     made, block = packed(rows, chosen)
     ids, first = loops.distinct(hashing.hash_block(made, block, made.every))
     if len(first) == count:
         return Groups(ids, first)
-    if not (signed_zeros or block.others) and loops.agree(block.words, made.spec(made.every), ids, first):
+    spec = made.exact if signed_zeros else made.spec(made.every)
+    if not block.others and loops.agree(block.words, spec, ids, first):
         return Groups(ids, first)
     leaders = first[ids]
     again = np.flatnonzero(leaders != np.arange(count))
     if same_rows(made, block, again, leaders[again], signed_zeros=signed_zeros).all():
         return Groups(ids, first)
     return tell_apart(made, block, leaders, signed_zeros=signed_zeros)
+
+
+def _confirmed(rows: pa.RecordBatch, chosen: Sequence[int], groups: Groups, *, signed_zeros: bool) -> bool:
+    """Whether the rows, of columns of fixed width, are the same as the first ones of their groups.
+
+    They may be many: so they are never all in memory as a block.
+    """
+    made, leaders = packed(rows_at(rows.select(chosen), groups.representatives), range(len(chosen)))
+    spec = made.exact if signed_zeros else made.spec(made.every)
+    confirmed = []
+
+    def confirm(start: int, stop: int) -> None:
+        piece, block = packed(rows.slice(start, stop - start), chosen)
+        asked = piece.exact if signed_zeros else piece.spec(piece.every)
+        confirmed.append(loops.all_as_leaders(block.words, asked, groups.ids[start:stop], leaders.words, spec))
+
+    in_pieces(rows.num_rows, confirm)
+    return all(confirmed)
 
 
 def tell_apart(made: Format, block: Block, leaders: Indices, *, signed_zeros: bool) -> Groups:
@@ -75,10 +101,7 @@ def tell_apart(made: Format, block: Block, leaders: Indices, *, signed_zeros: bo
 
 def same_rows(made: Format, block: Block, left: Indices, right: Indices, *, signed_zeros: bool) -> NDArray[np.bool_]:
     """Whether the rows left[i] and right[i] of a block are the same, as keys or, with signed zeros, as rows."""
-    if signed_zeros:
-        same = loops.same_lines(block.words, left, right)
-    else:
-        same = loops.same_keys(block.words, made.spec(made.every), left, right)
+    same = loops.same_keys(block.words, made.exact if signed_zeros else made.spec(made.every), left, right)
     if block.others:
         a, b = (columns.batch([columns.take(array, pa.array(at)) for array in block.others]) for at in (left, right))
         every = range(len(block.others))
@@ -112,5 +135,5 @@ def consolidate(delta: Delta) -> Delta:
         if groups.count < len(delta):
             weights = sum_by(groups.ids, groups.count, delta.weights)
             kept = np.flatnonzero(nonzero(weights))
-            return Delta(delta.rows.take(pa.array(groups.representatives[kept])), weights[kept])
+            return Delta(rows_at(delta.rows, groups.representatives[kept]), weights[kept])
     return delta.where(nonzero(delta.weights))

@@ -19,14 +19,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headwater.state import layout, loops
-from headwater.state.blocks import Block, Format, packed
-from headwater.state.parallel import in_pieces
+from headwater.state.parallel import PIECE, in_pieces
+from headwater.state.sharing import packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
+
+    from headwater.state.blocks import Block, Format
 
     Hashes = NDArray[np.uint64]
 
@@ -35,6 +37,9 @@ _SEED = np.uint64(0x853C49E6748FEA9B)
 
 def hash_rows(rows: pa.RecordBatch, columns: Sequence[int]) -> Hashes:
     """The hash of every row over the given columns, in that order; without columns all rows have the same."""
+    if rows.num_rows <= PIECE:
+        made, block = packed(rows, columns)
+        return hash_block(made, block, made.every)
     hashes = np.empty(rows.num_rows, np.uint64)
 
     def hash_piece(start: int, stop: int) -> None:
@@ -47,7 +52,8 @@ def hash_rows(rows: pa.RecordBatch, columns: Sequence[int]) -> Hashes:
 
 def hash_block(made: Format, block: Block, columns: Sequence[int]) -> Hashes:
     """The same for rows in a block."""
-    total = np.full(len(block), _SEED)
+    total = np.empty(len(block), np.uint64)
+    total.fill(_SEED)
     for piece in made.pieces(tuple(columns)):
         if isinstance(piece, int):
             loops.combine(total, _hash_array(block.others[piece]))

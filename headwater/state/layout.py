@@ -18,25 +18,26 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Words = NDArray[np.uint64]
-    Lines = NDArray[np.int64]
+    Lines = NDArray[np.int64] | NDArray[np.int32]
 
-_INTEGERS: dict[int, type[np.generic]] = {
-    lib.Type_INT8: np.int8,
-    lib.Type_INT16: np.int16,
-    lib.Type_INT32: np.int32,
-    lib.Type_INT64: np.int64,
-    lib.Type_UINT8: np.uint8,
-    lib.Type_UINT16: np.uint16,
-    lib.Type_UINT32: np.uint32,
-    lib.Type_UINT64: np.uint64,
-    lib.Type_DATE32: np.int32,
-    lib.Type_DATE64: np.int64,
-    lib.Type_TIME32: np.int32,
-    lib.Type_TIME64: np.int64,
-    lib.Type_TIMESTAMP: np.int64,
-    lib.Type_DURATION: np.int64,
+_INTEGERS: dict[int, np.dtype[Any]] = {
+    lib.Type_INT8: np.dtype(np.int8),
+    lib.Type_INT16: np.dtype(np.int16),
+    lib.Type_INT32: np.dtype(np.int32),
+    lib.Type_INT64: np.dtype(np.int64),
+    lib.Type_UINT8: np.dtype(np.uint8),
+    lib.Type_UINT16: np.dtype(np.uint16),
+    lib.Type_UINT32: np.dtype(np.uint32),
+    lib.Type_UINT64: np.dtype(np.uint64),
+    lib.Type_DATE32: np.dtype(np.int32),
+    lib.Type_DATE64: np.dtype(np.int64),
+    lib.Type_TIME32: np.dtype(np.int32),
+    lib.Type_TIME64: np.dtype(np.int64),
+    lib.Type_TIMESTAMP: np.dtype(np.int64),
+    lib.Type_DURATION: np.dtype(np.int64),
 }
-_FLOATS: dict[int, type[np.generic]] = {lib.Type_FLOAT: np.float32, lib.Type_DOUBLE: np.float64}
+_FLOATS: dict[int, np.dtype[Any]] = {lib.Type_FLOAT: np.dtype(np.float32), lib.Type_DOUBLE: np.dtype(np.float64)}
+_WORD = np.dtype(np.int64)
 _TWO_WORDS = frozenset({lib.Type_DECIMAL128, lib.Type_INTERVAL_MONTH_DAY_NANO})
 _OFFSETS: dict[int, type[np.generic]] = {
     lib.Type_STRING: np.int32,
@@ -57,12 +58,15 @@ NULL = lib.Type_NA
 
 
 class Kind:
-    """Columns of a fixed width, written as 64-bit words of the lines of a block (seen as signed), and read from there."""
+    """Columns of a fixed width, written into the lines of a block, and read from there.
 
-    words = 1
+    Lines are seen as signed words of 64 bits, or as halves of words where a value takes no more than that.
+    """
+
+    halves = 2
     floating = False
 
-    def __init__(self, dtype: type[np.generic]) -> None:
+    def __init__(self, dtype: np.dtype[Any]) -> None:
         self._dtype = dtype
 
     def write(self, array: pa.Array, lines: Lines, at: int) -> None:
@@ -81,6 +85,10 @@ class Kind:
         return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(values)])
 
 
+class _Half(Kind):
+    halves = 1
+
+
 class _Floating(Kind):
     floating = True
 
@@ -90,7 +98,7 @@ class _Floating(Kind):
             values = _values(array, self._dtype, 1).astype(np.float64, copy=False)
         lines[:, at] = values.view(np.int64)
         strange = np.isnan(values)
-        if strange.any():
+        if np.count_nonzero(strange):
             lines[strange, at] = _NAN
 
     def read(self, lines: Lines, at: int, into: NDArray[Any]) -> None:
@@ -98,10 +106,10 @@ class _Floating(Kind):
 
 
 class _TwoWords(Kind):
-    words = 2
+    halves = 4
 
     def write(self, array: pa.Array, lines: Lines, at: int) -> None:
-        lines[:, at : at + 2] = _values(array, np.int64, 2).reshape(-1, 2)
+        lines[:, at : at + 2] = _values(array, _WORD, 2).reshape(-1, 2)
 
     def empty(self, count: int) -> NDArray[Any]:
         return np.empty((count, 2), np.int64)
@@ -110,7 +118,7 @@ class _TwoWords(Kind):
         into[:] = lines[:, at : at + 2]
 
 
-class _Boolean(Kind):
+class _Boolean(_Half):
     def write(self, array: pa.Array, lines: Lines, at: int) -> None:
         known = array.fill_null(False) if array.null_count else array  # noqa: FBT003
         lines[:, at] = known.to_numpy(zero_copy_only=False)
@@ -121,10 +129,10 @@ class _Boolean(Kind):
 
 _NAN = np.array(np.nan).view(np.int64)
 _KINDS: dict[int, Kind] = {
-    **{number: Kind(dtype) for number, dtype in _INTEGERS.items()},
+    **{number: (_Half if np.can_cast(dtype, np.int32) else Kind)(dtype) for number, dtype in _INTEGERS.items()},
     **{number: _Floating(dtype) for number, dtype in _FLOATS.items()},
-    **dict.fromkeys(_TWO_WORDS, _TwoWords(np.int64)),
-    lib.Type_BOOL: _Boolean(np.bool_),
+    **dict.fromkeys(_TWO_WORDS, _TwoWords(_WORD)),
+    lib.Type_BOOL: _Boolean(np.dtype(np.bool_)),
 }
 
 
@@ -159,7 +167,7 @@ def words(array: pa.Array) -> list[Words]:
         floats[np.isnan(floats)] = np.nan
         return [floats.view(np.uint64)]
     if kind in _TWO_WORDS:
-        pairs = _values(array, np.uint64, 2)
+        pairs = _values(array, _WORD, 2).view(np.uint64)
         return [pairs[0::2], pairs[1::2]]
     if kind == lib.Type_BOOL:
         booleans = array.fill_null(False) if array.null_count else array  # noqa: FBT003
@@ -213,8 +221,8 @@ def unsupported(kind: pa.DataType) -> TypeError:
     return TypeError(f"Rows with a column of the Arrow type {kind} cannot be kept as state: no Spark type arrives as it.")
 
 
-def _values(array: pa.Array, dtype: type[np.generic], each: int) -> NDArray[Any]:
+def _values(array: pa.Array, dtype: np.dtype[Any], each: int) -> NDArray[Any]:
     count, data = len(array) * each, array.buffers()[1]
     if count == 0 or data is None:
         return np.zeros(count, dtype)
-    return np.frombuffer(data, dtype, count, array.offset * each * np.dtype(dtype).itemsize)
+    return np.frombuffer(data, dtype, count, array.offset * each * dtype.itemsize)

@@ -1,6 +1,7 @@
 """The compiled loops of the state layer: hashing lines, finding them, sorting and merging runs.
 
 Columns are told to a loop by a *spec*, a line each: first word, number of words, NULL bit, whether it is a float (`blocks`).
+Half a word counts as LOW or HIGH; its value is that of the whole word which it would be.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 LENGTH = np.uint64(0xD6E8FEB86659FD93)
 NULL = np.uint64(0x2545F4914F6CDD1D)
 _NEGATIVE_ZERO = np.uint64(1 << 63)
+LOW, HIGH = -1, -2
 # Sequences up to this length are sorted by insertion.
 SHORT = 24
 
@@ -37,6 +39,17 @@ def mix(word: np.uint64) -> np.uint64:
     word ^= word >> uint64(27)
     word *= uint64(0x94D049BB133111EB)
     return word ^ (word >> uint64(31))
+
+
+@compiled
+def _value(words: Words, i: int, at: int, size: int) -> np.uint64:
+    """What stands in a line's word, or in half of it."""
+    word = words[i, at]
+    if size == LOW:
+        return np.uint64(np.int64(word << uint64(32)) >> np.int64(32))
+    if size == HIGH:
+        return np.uint64(np.int64(word) >> np.int64(32))
+    return word
 
 
 # -- hashing
@@ -52,7 +65,7 @@ def hash_words(words: Words, spec: Spec, total: Hashes) -> None:
             if (words[i, flag >> 6] >> uint64(flag & 63)) & uint64(1):
                 part = NULL
             else:
-                part = words[i, spec[c, 0]]
+                part = _value(words, i, spec[c, 0], spec[c, 1])
                 if spec[c, 3] and part == _NEGATIVE_ZERO:
                     part = uint64(0)
                 if spec[c, 1] == 2:
@@ -111,6 +124,14 @@ def gather(words: Words, indices: Indices, into: Words) -> None:
 
 
 @compiled
+def gather_some(words: Words, indices: Indices, columns: Indices, into: Words) -> None:
+    """Some words of the lines at the indices."""
+    for i in range(indices.size):
+        for c in range(columns.size):
+            into[i, c] = words[indices[i], columns[c]]
+
+
+@compiled
 def gather_from(words: Words, start: int, indices: Indices, into: Words) -> None:
     """Those of the lines at the indices that are here, if the first line has the index `start`."""
     for i in range(indices.size):
@@ -133,7 +154,7 @@ def _same_key(a: Words, i: int, spec_a: Spec, b: Words, j: int, spec_b: Spec) ->
         if null_a != null_b:
             return False
         at, bt = spec_a[c, 0], spec_b[c, 0]
-        x, y = a[i, at], b[j, bt]
+        x, y = _value(a, i, at, spec_a[c, 1]), _value(b, j, bt, spec_b[c, 1])
         if x != y and not (spec_a[c, 3] and (x << uint64(1)) == uint64(0) and (y << uint64(1)) == uint64(0)):
             return False
         if spec_a[c, 1] == 2 and a[i, at + 1] != b[j, bt + 1]:
@@ -143,7 +164,7 @@ def _same_key(a: Words, i: int, spec_a: Spec, b: Words, j: int, spec_b: Spec) ->
 
 @compiled
 def same_keys(words: Words, spec: Spec, left: Indices, right: Indices) -> Mask:
-    """Whether the lines left[i] and right[i] are the same on the columns of the spec, as keys."""
+    """Whether the lines left[i] and right[i] are the same on the columns of the spec."""
     same = np.empty(left.size, np.bool_)
     for i in range(left.size):
         same[i] = _same_key(words, left[i], spec, words, right[i], spec)
@@ -151,25 +172,22 @@ def same_keys(words: Words, spec: Spec, left: Indices, right: Indices) -> Mask:
 
 
 @compiled
-def same_lines(words: Words, left: Indices, right: Indices) -> Mask:
-    """Whether the lines left[i] and right[i] are the same row."""
-    same = np.ones(left.size, np.bool_)
-    for i in range(left.size):
-        for c in range(words.shape[1]):
-            if words[left[i], c] != words[right[i], c]:
-                same[i] = False
-                break
-    return same
-
-
-@compiled
 def agree(words: Words, spec: Spec, ids: Indices, first: Indices) -> bool:
-    """Whether each line is the same, as a key, as the first one of its number."""
+    """Whether each line is the same, on the columns of the spec, as the first one of its number."""
     for i in range(ids.size):
         leader = first[ids[i]]
         if leader != i and not _same_key(words, i, spec, words, leader, spec):
             return False
     return True
+
+
+@compiled
+def all_as_leaders(words: Words, spec: Spec, ids: Indices, leaders: Words, leaders_spec: Spec) -> bool:
+    """Whether each line is the same, on the columns of the spec, as the line of its number among the leaders."""
+    same = True
+    for i in range(ids.size):
+        same &= _same_key(words, i, spec, leaders, ids[i], leaders_spec)
+    return same
 
 
 @compiled
@@ -301,14 +319,6 @@ def _insertion(order: Indices, hashes: Hashes, ties: Hashes, start: int, end: in
 
 
 @compiled
-def sorted_few(hashes: Hashes, ties: Hashes) -> tuple[Indices, Hashes, Hashes]:
-    """The order in which hashes, and ties among equal ones, ascend, with both in that order."""
-    order, hashes, ties = np.arange(hashes.size), hashes.copy(), ties.copy()
-    _insertion(order, hashes, ties, 0, order.size)
-    return order, hashes, ties
-
-
-@compiled
 def settle(order: Indices, hashes: Hashes, ties: Hashes, shift: int) -> None:
     """Finishes an order, with its hashes and ties, that ascends by the hash but for its lowest `shift` bits."""
     n = order.size
@@ -321,11 +331,25 @@ def settle(order: Indices, hashes: Hashes, ties: Hashes, shift: int) -> None:
         if end - start > SHORT:
             inner = np.argsort(ties[start:end])
             order[start:end] = order[start:end][inner]
-            hashes[start:end] = hashes[start:end][inner]
-            ties[start:end] = ties[start:end][inner]
+            # Both are read before either is written: they may be one array.
+            inner_hashes, inner_ties = hashes[start:end][inner], ties[start:end][inner]
+            hashes[start:end] = inner_hashes
+            ties[start:end] = inner_ties
         if end - start > 1:
             _insertion(order, hashes, ties, start, end)
         start = end
+
+
+@compiled
+def repeated(hashes: Hashes, shift: int) -> bool:
+    """Whether any hash comes twice, where they ascend but for their lowest `shift` bits."""
+    for i in range(1, hashes.size):
+        k = i - 1
+        while k >= 0 and hashes[k] >> uint64(shift) == hashes[i] >> uint64(shift):
+            if hashes[k] == hashes[i]:
+                return True
+            k -= 1
+    return False
 
 
 @compiled
@@ -360,6 +384,55 @@ def alike(hashes: Hashes, ties: Hashes) -> Indices:
             found[count] = i
             count += 1
     return found
+
+
+# -- few rows
+
+
+@compiled
+def _compared(words: Words, hashes: Hashes, ties: Hashes, i: int, j: int) -> int:
+    """Whether row i comes after row j (1), before it (−1), or is the same (0), by hash, tie and then words."""
+    if hashes[i] != hashes[j]:
+        return 1 if hashes[i] > hashes[j] else -1
+    if ties[i] != ties[j]:
+        return 1 if ties[i] > ties[j] else -1
+    for c in range(words.shape[1]):
+        if words[i, c] != words[j, c]:
+            return 1 if words[i, c] > words[j, c] else -1
+    return 0
+
+
+@compiled
+def consolidated(words: Words, weights: Indices, hashes: Hashes, ties: Hashes) -> tuple[Indices, Words, Indices, Hashes, bool]:
+    """Few rows in order, those of the same words as one with the sum of their weights (vectors), zeros gone.
+
+    The places of the rows kept, their lines, weights and hashes, and whether any rows were merged.
+    """
+    order = np.arange(hashes.size)
+    for i in range(1, order.size):
+        k = i
+        while k > 0 and _compared(words, hashes, ties, order[k - 1], i) > 0:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = i
+    sums, merged = np.empty_like(weights), False
+    kept = at = 0
+    while at < order.size:
+        first = order[at]
+        sums[kept] = weights[first]
+        at += 1
+        while at < order.size and _compared(words, hashes, ties, first, order[at]) == 0:
+            sums[kept] += weights[order[at]]
+            merged = True
+            at += 1
+        if sums[kept].any():
+            order[kept] = first
+            kept += 1
+    lines, sorted_hashes = np.empty((kept, words.shape[1]), np.uint64), np.empty(kept, np.uint64)
+    for i in range(kept):
+        lines[i] = words[order[i]]
+        sorted_hashes[i] = hashes[order[i]]
+    return order[:kept], lines, sums[:kept], sorted_hashes, merged
 
 
 # -- sums

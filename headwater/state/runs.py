@@ -7,11 +7,13 @@ that equal rows are neighbours, and to merge runs is to walk along them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.state import blocks, consolidation, hashing, loops
+from headwater.state import blocks, consolidation, hashing, loops, sharing
+from headwater.state.blocks import Block
 from headwater.state.parallel import PIECE, in_pieces
 
 if TYPE_CHECKING:
@@ -20,20 +22,26 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from headwater.state.blocks import Block, Format
+    from headwater.state.blocks import Format
 
+    Key = tuple[int, ...]
     Indices = NDArray[np.int64]
     Hashes = NDArray[np.uint64]
 
 
+# So many rows, if they are of few bytes, are sorted and merged in one go.
+FEW = 256
+_FEW_BYTES = 1 << 16
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """Consolidated rows, sorted by ``hashes`` (of the key) and then by ``ties`` (of the columns which are not the key)."""
+    """Consolidated rows, sorted by ``hashes`` (of the key) and then by *ties*, the hashes of the columns not in the key."""
 
     block: Block
     weights: NDArray[np.int64]
+    """If they are many and all the same, one number in memory (an array of stride 0)."""
     hashes: Hashes
-    ties: Hashes
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -45,38 +53,72 @@ class Run:
 
     @property
     def nbytes(self) -> int:
-        hashes = self.hashes.nbytes if self.ties is self.hashes else self.hashes.nbytes + self.ties.nbytes
-        return int(self.block.nbytes + self.weights.nbytes + hashes)
+        weights = self.weights.nbytes if self.weights.strides[0] else self.weights.itemsize
+        return int(self.block.nbytes + weights + self.hashes.nbytes)
+
+    @property
+    def total(self) -> int:
+        """The sum of the weights."""
+        return int(self.weights.sum()) if self.weights.strides[0] else len(self) * int(self.weights[0])
+
+    def takes(self, count: int) -> bool:
+        """Whether so many rows are best added to this run: the two are no more work than the new ones alone."""
+        return len(self.hashes) + count <= FEW and self.block.nbytes <= _FEW_BYTES
 
 
-def build(made: Format, rows: pa.RecordBatch, weights: NDArray[np.int64], key: Sequence[int]) -> Run:
-    """A run of these rows."""
-    others = [i for i in made.every if i not in key]
-    if rows.num_rows <= PIECE:
-        block = made.pack(rows)
-        hashes = hashing.hash_block(made, block, key or others)
-        ties = hashing.hash_block(made, block, others) if key and others else hashes
-        return _consolidated(made, block.take, weights, _sorted(hashes, ties))
-    # Many rows are packed when they are in order: so they are copied once.
-    hashes = hashing.hash_rows(rows, key or others)
-    ties = hashing.hash_rows(rows, others) if key and others else hashes
-    return _consolidated(made, lambda at: made.pack_at(rows, at), weights, _sorted(hashes, ties))
+def build(made: Format, rows: pa.RecordBatch, weights: NDArray[np.int64], key: Key, onto: Run | None = None) -> Run:
+    """A run of these rows, and of those of a run that takes them."""
+    if rows.num_rows > PIECE:
+        return _build_large(made, rows, weights, key)
+    block = sharing.whole(made, rows)
+    hashes = hashing.hash_block(made, block, key or made.every)
+    if onto is not None:
+        block = blocks.concat([onto.block, block])
+        weights, hashes = np.concatenate([onto.weights, weights]), np.concatenate([onto.hashes, hashes])
+    if len(block) <= FEW:
+        others = _ties(made, block, key) if _has_ties(made, key) else hashes
+        order, lines, sums, sorted_hashes, merged = loops.consolidated(block.words, _vectors(weights), hashes, others)
+        if not (merged and block.others):
+            kept = Block(lines, blocks.taken(block.others, order))
+            return Run(kept, sums if weights.ndim > 1 else sums.reshape(-1), sorted_hashes)
+    ties = partial(_ties, made, block, key) if _has_ties(made, key) else None
+    return _consolidated(made, block.take, weights, _sorted(hashes, ties))
 
 
-def merge(made: Format, runs: Sequence[Run]) -> Run:
+def _build_large(made: Format, rows: pa.RecordBatch, weights: NDArray[np.int64], key: Key) -> Run:
+    """Many rows are packed when they are in order: so they are copied once."""
+    ties = partial(hashing.hash_rows, rows, made.beside(key)) if _has_ties(made, key) else None
+    return _consolidated(made, partial(made.pack_at, rows), weights, _sorted(hashing.hash_rows(rows, key or made.every), ties))
+
+
+def merge(made: Format, runs: Sequence[Run], key: Key) -> Run:
     """One run with the sum of the others, one or more."""
     if len(runs) == 1:
         return runs[0]
-    hashes = np.concatenate([run.hashes for run in runs])
-    single = runs[0].ties is runs[0].hashes
-    ties = hashes if single else np.concatenate([run.ties for run in runs])
     starts = np.cumsum([0, *map(len, runs)])
-    order = loops.merge_order(hashes, ties, starts)
-    hashes = _taken(hashes, order)
-    ties = hashes if single else _taken(ties, order)
     weights = np.concatenate([run.weights for run in runs])
-    parts = [run.block for run in runs]
-    return _consolidated(made, lambda at: blocks.spliced(parts, starts, at), weights, Sorted(order, hashes, ties))
+    take = partial(blocks.spliced, [run.block for run in runs], starts)
+    return _consolidated(made, take, weights, _merged(made, runs, key, starts))
+
+
+def _merged(made: Format, runs: Sequence[Run], key: Key, starts: Indices) -> Sorted:
+    """The rows of several runs in order."""
+    hashes = np.concatenate([run.hashes for run in runs])
+    ties = np.concatenate([_ties(made, run.block, key) for run in runs]) if _has_ties(made, key) else hashes
+    return _in_order(loops.merge_order(hashes, ties, starts), hashes, ties)
+
+
+def _has_ties(made: Format, key: Key) -> bool:
+    """Whether rows of one key may differ."""
+    return 0 < len(key) < len(made.every)
+
+
+def _ties(made: Format, block: Block, key: Key) -> Hashes:
+    return hashing.hash_block(made, block, made.beside(key))
+
+
+def _vectors(weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    return weights.reshape(len(weights), -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,21 +134,22 @@ class Sorted:
         return Sorted(self.order[places], hashes, hashes if self.ties is self.hashes else self.ties[places])
 
 
-def _sorted(hashes: Hashes, ties: Hashes) -> Sorted:
-    """The rows with these hashes and ties in order.
+def _sorted(hashes: Hashes, ties: Callable[[], Hashes] | None) -> Sorted:
+    """The rows with these hashes, and the ties that are asked for if a hash comes twice, in order.
 
     A sort of plain numbers is several times as quick as one of indices, so the index takes the place of the lowest bits of the
     hash; the few neighbours which only those bits would have told apart are put in order afterwards.
     """
-    single = ties is hashes
-    count = len(hashes)
-    if count <= loops.SHORT:
-        order, hashes, ties = loops.sorted_few(hashes, ties)
-        return Sorted(order, hashes, hashes if single else ties)
-    order = roughly_sorted(hashes)
-    hashes, ties = _taken(hashes, order), _taken(ties, order)
-    loops.settle(order, hashes, ties, count.bit_length())
-    return Sorted(order, hashes, hashes if single else ties)
+    order, bits = roughly_sorted(hashes), len(hashes).bit_length()
+    hashes = _taken(hashes, order)
+    found = hashes if ties is None or not loops.repeated(hashes, bits) else _taken(ties(), order)
+    loops.settle(order, hashes, found, bits)
+    return Sorted(order, hashes, found)
+
+
+def _in_order(order: Indices, hashes: Hashes, ties: Hashes) -> Sorted:
+    taken = _taken(hashes, order)
+    return Sorted(order, taken, taken if ties is hashes else _taken(ties, order))
 
 
 def roughly_sorted(hashes: Hashes) -> Indices:
@@ -120,16 +163,26 @@ def roughly_sorted(hashes: Hashes) -> Indices:
 
 def _consolidated(made: Format, take: Callable[[Indices], Block], weights: NDArray[np.int64], rows: Sorted) -> Run:
     """The run of these rows, which `take` gives; the weights are in the order in which the rows came."""
-    if weights.ndim > 1 or (weights != weights[:1]).any():
+    if not _uniform(weights):
         weights = _taken(weights, rows.order)
     again = loops.alike(rows.hashes, rows.ties)
     if len(again):
         first, weights = _summed(made, take, weights, rows.order, again)
         rows = rows.at(first)
     kept = consolidation.nonzero(weights)
-    if not kept.all():
+    if np.count_nonzero(kept) < len(kept):
         rows, weights = rows.at(kept), weights[kept]
-    return Run(take(rows.order), weights, rows.hashes, rows.ties)
+    if len(weights) > FEW and _uniform(weights):
+        weights = np.broadcast_to(weights[:1].copy(), len(weights))
+    order, hashes = rows.order, rows.hashes
+    # While the rows are copied, memory is scarce.
+    del rows, again, kept
+    return Run(take(order), weights, hashes)
+
+
+def _uniform(weights: NDArray[np.int64]) -> bool:
+    """Whether all weights are the same number."""
+    return weights.ndim == 1 and not np.count_nonzero(weights != weights[:1])
 
 
 def _taken(values: NDArray[Any], indices: Indices) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """Runs in files: the arrays of a run as one Arrow record batch, mapped when read.
 
     bundle  =  run | run | …         each an Arrow IPC stream of one batch, from a multiple of 64 bytes on
-    run     =  words: one binary a row | weights | hashes | ties, unless they are the hashes | the other columns, as they are
+    run     =  words: one binary a row | hashes | weights, or the one they all are | the other columns, as they are
 
 Many small runs share a file, because each file costs a sync; a large one has a file of its own, so that it can go alone.
 A run is checked against its checksum when it is first read, not before: to open a directory costs nothing, and yet no wrong
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # From so many bytes on, a run has a file of its own.
 LARGE = 1 << 20
 _ALIGNED = 64
+# What all weights are, where they are all the same.
+_SAME = b"weight"
 
 
 @dataclass(frozen=True)
@@ -117,11 +119,15 @@ def read(found: mmap | None, place: Place) -> Run:
         start = column.buffers()[1].address - whole.address
         return np.frombuffer(memory, dtype, place.rows * width, start).reshape(place.rows, width)
 
-    hashes = lines("hashes", np.uint64)[:, 0]
-    ties = lines("ties", np.uint64)[:, 0] if "ties" in batch.schema.names else hashes
-    weights = lines("weights", np.int64)[:, 0] if "weights" in batch.schema.names else lines("vectors", np.int64)
+    same = (batch.schema.metadata or {}).get(_SAME)
+    if same is not None:
+        weights = np.broadcast_to(np.array([int(same)]), place.rows)
+    elif "weights" in batch.schema.names:
+        weights = lines("weights", np.int64)[:, 0]
+    else:
+        weights = lines("vectors", np.int64)
     others = [batch.column(i) for i, name in enumerate(batch.schema.names) if name.startswith("other")]
-    return Run(Block(lines("words", np.uint64), tuple(others)), weights, hashes, ties)
+    return Run(Block(lines("words", np.uint64), tuple(others)), weights, lines("hashes", np.uint64)[:, 0])
 
 
 def checked(memory: mmap | None, place: Place) -> mmap:
@@ -137,12 +143,12 @@ def checked(memory: mmap | None, place: Place) -> mmap:
 
 def _batch(run: Run) -> pa.RecordBatch:
     columns: dict[str, NDArray[Any]] = {"words": run.block.words, "hashes": run.hashes}
-    if run.ties is not run.hashes:
-        columns["ties"] = run.ties
-    columns["weights" if run.weights.ndim == 1 else "vectors"] = run.weights
+    same = {} if run.weights.strides[0] else {_SAME: str(int(run.weights[0]))}
+    if not same:
+        columns["weights" if run.weights.ndim == 1 else "vectors"] = run.weights
     arrays = {name: _binary(values) for name, values in columns.items() if values.size}
     arrays |= {f"other{i}": array for i, array in enumerate(run.block.others)}
-    return pa.RecordBatch.from_arrays([*arrays.values()], names=[*arrays])
+    return pa.RecordBatch.from_arrays([*arrays.values()], names=[*arrays], metadata=same or None)
 
 
 def _binary(lines: NDArray[Any]) -> pa.Array:

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from headwater.delta import Delta, without_columns
 from headwater.operators.operator import Input, Operator, schema_of
+from headwater.state import runs
 from headwater.state.arrangement import Arrangement
 
 if TYPE_CHECKING:
@@ -183,10 +185,12 @@ def run(
     """Drives the operator through the script, and compares with the twin after each step."""
     driven = Driven(operator, input_types)
     assert driven.output == bag(twin(driven.present)), "the first output differs"
-    for edit in script:
-        driven.apply(edit)
-        assert driven.output == bag(twin(driven.present))
-    driven.repeat()
+    # The steps are small: so that some of them leave runs of their own, only very small ones are put together.
+    with mock.patch.object(runs, "FEW", 4):
+        for edit in script:
+            driven.apply(edit)
+            assert driven.output == bag(twin(driven.present))
+        driven.repeat()
     return driven
 
 

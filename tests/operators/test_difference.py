@@ -12,10 +12,10 @@ from edit_scripts import FLOATS, INTEGERS, TEXTS, weighed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.delta import Delta
+from headwater.delta import Delta, beside
 from headwater.operators.difference import appearance, difference
 from headwater.operators.operator import schema_of
-from headwater.operators.picking import beside, picked
+from headwater.picking import picked
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:

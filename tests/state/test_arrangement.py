@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -75,7 +76,8 @@ def test_behaves_as_a_dictionary(bits: int, width: int | None, data: st.DataObje
     key = key[: data.draw(st.integers(0, len(key)))]
     arrangement, model = Arrangement.empty(batch(types, []).schema, key, width), {}
     history = [(arrangement, model)]
-    with poor_hash(bits):
+    few = data.draw(st.sampled_from([0, 8, runs.FEW]))
+    with poor_hash(bits), mock.patch.object(runs, "FEW", few):
         for delta in data.draw(st.lists(deltas(types, width), max_size=6)):
             arrangement, model = arrangement.insert(delta), added(model, delta) if len(delta) else model
             history.append((arrangement, model))
@@ -134,7 +136,28 @@ def test_a_retraction_in_a_later_run_cancels_in_the_sum_and_vanishes_when_consol
     assert (settled.probe.tolist(), settled.weights.tolist()) == ([1], [1])
 
 
-def test_there_are_few_runs_however_it_grew() -> None:
+@pytest.mark.parametrize("key", [(), (0,), (0, 1)])
+def test_equal_rows_of_a_large_delta_are_one_row(key: tuple[int, ...]) -> None:
+    values = [*range(1000), *([7] * 500), *([8] * 600)]
+    arrangement = Arrangement.empty(numbers(0).schema, key).insert(numbers(*values))
+    expected = {(i, f"row {i}"): [1] for i in range(1000)} | {(7, "row 7"): [501], (8, "row 8"): [601]}
+    assert as_model(arrangement.contents()) == expected
+    assert arrangement.total == 2100
+    if key:
+        assert arrangement.weights_of(numbers(7, 9, 5000).rows).tolist() == [501, 1, 0]
+
+
+def test_weights_that_are_all_the_same_take_no_room() -> None:
+    few, many = (Arrangement.empty(numbers(0).schema, (0,)).insert(numbers(*range(n))) for n in (1000, 2000))
+    assert many.total == 2000
+    words, text = 8 * 3, 4 + len("row 1000")
+    assert many.nbytes - few.nbytes < 1000 * (words + text + 1)
+    assert as_model(many.insert(-numbers(*range(1000))).contents()) == {(i, f"row {i}"): [1] for i in range(1000, 2000)}
+
+
+@pytest.mark.parametrize("few", [0, runs.FEW])
+def test_there_are_few_runs_however_it_grew(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "FEW", few)
     arrangement = Arrangement.empty(numbers(0).schema, (0,))
     for i in range(1000):
         arrangement = arrangement.insert(numbers(3 * i, 3 * i + 1))
@@ -148,6 +171,7 @@ def test_there_are_few_runs_however_it_grew() -> None:
 
 def test_large_runs_are_merged_beside_and_taken_in_when_they_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "LARGE", 8)
+    monkeypatch.setattr(runs, "FEW", 0)
     arrangement = Arrangement.empty(numbers(0).schema, (0,))
     model: Model = {}
     for i in range(200):
@@ -164,8 +188,19 @@ def test_large_runs_are_merged_beside_and_taken_in_when_they_are_done(monkeypatc
     assert as_model(arrangement.contents()) == added(model, numbers(10_000))
 
 
+def test_a_handful_of_rows_joins_the_last_run() -> None:
+    arrangement = Arrangement.empty(numbers(0).schema, (0,)).insert(numbers(*range(1000))).insert(numbers(2000, 2001))
+    longer = arrangement.insert(Delta.concat([numbers(2002), -numbers(2000), -numbers(7)]))
+    assert [len(run) for run in longer._runs] == [1000, 3]
+    assert [len(run) for run in arrangement._runs] == [1000, 2]
+    emptied = longer.insert(Delta.concat([-numbers(2001, 2002), numbers(7)]))
+    assert [len(run) for run in emptied._runs] == [1000]
+    assert as_model(emptied.contents()) == {(i, f"row {i}"): [1] for i in range(1000)}
+
+
 def test_a_merge_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(compaction, "LARGE", 8)
+    monkeypatch.setattr(runs, "FEW", 0)
     arrangement = Arrangement.empty(numbers(0).schema, (0,))
     with monkeypatch.context() as broken:
         broken.setattr(runs, "merge", lambda *_: 1 / 0)
@@ -235,7 +270,7 @@ def test_runs_of_large_types_answer_in_the_types_of_the_schema() -> None:
     made = format_of(tuple(types))
     small = runs.build(made, rows, np.ones(4, np.int64), (0,))
     others = tuple(array.cast(columns.enlarged(array.type)) for array in small.block.others)
-    large = runs.Run(Block(small.block.words, others), small.weights, small.hashes, small.ties)
+    large = runs.Run(Block(small.block.words, others), small.weights, small.hashes)
     for pieces in ((large,), (large, small), (small, large)):
         arrangement = Arrangement(rows.schema, (0,), None, pieces)
         matches = arrangement.lookup(rows.slice(1, 2), [0]).consolidated()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headwater.delta import Delta
+from headwater.state import runs
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
 
@@ -36,8 +39,9 @@ def delta_of(rows: list, weights: list[int]) -> Delta:
 )
 def test_some_columns_of_what_a_lookup_finds(edits: list, key: tuple, wanted: tuple) -> None:
     arrangement = Arrangement.empty(SCHEMA, key)
-    for edit in edits:
-        arrangement = arrangement.insert(delta_of([row for row, _ in edit], [weight for _, weight in edit]))
+    with mock.patch.object(runs, "FEW", 4):
+        for edit in edits:
+            arrangement = arrangement.insert(delta_of([row for row, _ in edit], [weight for _, weight in edit]))
     probe = delta_of([row for row, _ in edits[0]], [1] * len(edits[0])).rows
     whole, part = arrangement.lookup(probe, key), arrangement.lookup(probe, key, wanted)
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from headwater.delta import without_columns
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -51,8 +49,8 @@ def picked_or_null(columns: Sequence[pa.Array], places: Int64s) -> list[pa.Array
     return [column.take(index) for column in columns]
 
 
-def beside(columns: Sequence[pa.Array], count: int) -> pa.RecordBatch:
-    """Columns of `count` rows as a batch; there may be no columns at all."""
-    if not columns:
-        return without_columns(count)
-    return pa.RecordBatch.from_arrays(list(columns), names=[f"c{i}" for i in range(len(columns))])
+def rows_at(rows: pa.RecordBatch, places: Int64s) -> pa.RecordBatch:
+    """The rows at the places."""
+    if not rows.num_columns:
+        return rows.take(pa.array(places))
+    return pa.RecordBatch.from_arrays(picked(rows.columns, places), schema=rows.schema)
