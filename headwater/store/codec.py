@@ -27,7 +27,7 @@ from headwater.compiler.linear import Engines
 from headwater.errors import NotSupported, UnreadableCatalog
 from headwater.frontend.origins import Sought
 from headwater.frontend.recompute import Recompute
-from headwater.store.registry import CLASSES, NAMES, stored_fields
+from headwater.store.registry import CLASSES, FIELDS, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -94,7 +94,7 @@ class Encoder:
         if type(value) in _GIVEN:
             return {"given": _GIVEN[type(value)]}
         name = NAMES[type(value)]
-        self.classes[name] = stored_fields(type(value))
+        self.classes[name] = FIELDS[type(value)]
         return {name: numbers}
 
 
@@ -108,7 +108,7 @@ def _parts(value: Any) -> Sequence[object]:  # noqa: ANN401  (a value of any kin
     if isinstance(value, Handle | Sought):
         return (value.reading,)
     if type(value) in NAMES:
-        return [getattr(value, name) for name in stored_fields(type(value))]
+        return [getattr(value, name) for name in FIELDS[type(value)]]
     if type(value) in _GIVEN or value is None or isinstance(value, _LEAVES):
         return ()
     raise NotSupported(f"a value of the class {type(value).__name__} cannot be stored")
@@ -131,9 +131,9 @@ class Decoder:
         for name, names in self.classes.items():
             if name not in CLASSES:
                 raise UnreadableCatalog(f"there is no class {name!r}; {_WAY_OUT}")
-            if names != stored_fields(CLASSES[name]):
+            if names != FIELDS[CLASSES[name]]:
                 raise UnreadableCatalog(
-                    f"the class {name!r} has the fields {', '.join(stored_fields(CLASSES[name]))}, "
+                    f"the class {name!r} has the fields {', '.join(FIELDS[CLASSES[name]])}, "
                     f"and not {', '.join(names)}; {_WAY_OUT}"
                 )
         for number, record in enumerate(records):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from headwater.algebra import expressions, origin, plan
 from headwater.compiler import recipes
@@ -54,9 +53,7 @@ _GROUPS: Mapping[str, tuple[type, ...]] = {
 }
 CLASSES: Mapping[str, type] = {f"{group}.{each.__name__}": each for group, classes in _GROUPS.items() for each in classes}
 NAMES: Mapping[type, str] = {each: name for name, each in CLASSES.items()}
-
-
-@cache
-def stored_fields(kind: Any) -> list[str]:  # noqa: ANN401  (a dataclass)
-    """The fields of a class that are stored: all but those that only the session in which they were made can use."""
-    return [each.name for each in fields(kind) if each.metadata.get("stored", True)]
+# All but those that only the session in which they were made can use.
+FIELDS: Mapping[type, list[str]] = {
+    kind: [each.name for each in fields(kind) if each.metadata.get("stored", True)] for kind in NAMES
+}

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from headwater.runtime.catalog import Catalog, Snapshot
     from headwater.session import Transaction
 
-QUICK = ("graph",)
-
 
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[hw.Session]:
@@ -45,9 +43,13 @@ def apply(changes: tuple[str, ...]) -> Callable[[Transaction], None]:
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(path, id=path.name, marks=[] if path.name in QUICK else pytest.mark.slow) for path in FOLDERS]
+    ("path", "count"),
+    [
+        *(pytest.param(path, 2, id=f"{path.name}, two transactions") for path in FOLDERS if path.name == "graph"),
+        *(pytest.param(path, None, id=path.name, marks=pytest.mark.slow) for path in FOLDERS),
+    ],
 )
-def test_fixtures_go_on(session: hw.Session, path: Path) -> None:
+def test_fixtures_go_on(session: hw.Session, path: Path, count: int | None) -> None:
     folder = read_folder(path)
     for statement in folder.setup:
         session.sql(statement)
@@ -55,10 +57,10 @@ def test_fixtures_go_on(session: hw.Session, path: Path) -> None:
         if query.gap is None:
             session.create_view(query.name, query.text)
     again = stored(session.snapshot.catalog, engine_of(session))
-    for _, changes in folder.transactions:
-        require_same_epoch(session.snapshot, again, changed(session, apply(changes)))
-        with session.transaction() as transaction:
-            apply(changes)(transaction)
+    for _, changes in folder.transactions[:count]:
+        deltas = changed(session, apply(changes))
+        require_same_epoch(session.snapshot, again, deltas)
+        session.epochs.commit(deltas, {})
 
 
 def with_sales(session: hw.Session, **views: str) -> Snapshot:
