@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from contextlib import contextmanager
@@ -49,8 +50,11 @@ if TYPE_CHECKING:
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Entry, Snapshot
     from headwater.runtime.driver import Backfill
+    from headwater.store.catalogs import Wanted
     from headwater.store.reading import Reader
     from headwater.store.store import Store
+
+_log = logging.getLogger("headwater")
 
 REFRESH = ("auto", "incremental", "full")
 
@@ -101,7 +105,9 @@ class Session:
         if mode == "r":
             self._reader, self.epochs = open_to_read(disk, self._engine_for)
         else:
-            self._store, self.epochs = open_to_write(disk, self._engine_for, durability, retain, memory)
+            self._store, self.epochs, wanted = open_to_write(disk, self._engine_for, durability, retain, memory)
+            for view in wanted:
+                self._make_again(view)
 
     # -- where we are
 
@@ -361,6 +367,13 @@ class Session:
             names = ", ".join(repr(view.name) for view in readers)
             raise DependentViews(f"{name!r} cannot be dropped, because {names} read it; drop them first")
         self._define(self._engine.definitions.without(now, name))
+
+    def _make_again(self, view: Wanted) -> None:
+        """A view of an older release, whose steps this one does not know."""
+        if view.text is None:
+            _log.warning("View %r was made of a DataFrame by an older release; create it again", view.name)
+        else:
+            self.create_view(view.name, view.text, refresh=view.refresh)
 
     def _define(self, definition: Definition) -> None:
         self._require_open()

@@ -2,11 +2,17 @@
 
 Nothing is compiled again, for what the compiler chose depends on the rows there were; and Spark is not needed to read it.
 Steps are numbered as `Catalog.steps` lists them, before and after, so that states can be kept beside by these numbers.
+
+What users said themselves — columns, keys, the text of queries — is there a second time, in plain words: a release that does
+not know the steps of an older one goes on with the tables as they are, and builds the views again.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import StructType
 
 from headwater.compiler.compiler import Compiler, Known
 from headwater.compiler.dataflow import Step
@@ -58,9 +64,10 @@ def require_storable(view: ViewEntry) -> None:
 def _described(entry: Entry, encoder: Encoder, numbers: Mapping[Step, int]) -> Json:
     described = {"name": entry.name, "schema": encoder.number(entry.schema), "contents": numbers[entry.contents]}
     if isinstance(entry, TableEntry):
-        return {"kind": "table", **described, "key": encoder.number(entry.key), "source": numbers[entry.source]}
+        plain = {"columns": entry.schema.jsonValue(), "key": entry.key}
+        return {"kind": "table", **described, "key": encoder.number(entry.key), "source": numbers[entry.source], "plain": plain}
     more = {"query": encoder.number(entry.query), "refresh": entry.refresh, "order": encoder.number(entry.order)}
-    return {"kind": "view", **described, **more, "output": numbers[entry.output]}
+    return {"kind": "view", **described, **more, "output": numbers[entry.output], "plain": {"text": entry.query.text}}
 
 
 def decode_catalog(described: Json, engine: Engine) -> Catalog:
@@ -82,6 +89,28 @@ def decode_catalog(described: Json, engine: Engine) -> Catalog:
     )
     entries = [_entry(entry, values, steps) for entry in described["entries"]]
     return Catalog({entry.name.lower(): entry for entry in entries}, Compiler(engine.engines, known))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A view that is to be made again; without a text, it was made of a DataFrame that is gone."""
+
+    name: str
+    text: str | None
+    refresh: str
+
+
+def decode_tables(described: Json, engine: Engine) -> tuple[Catalog, dict[int, Step], list[Wanted]]:
+    """The tables of a catalog whose steps this release does not know: where their rows are, by number, and the views."""
+    catalog = Catalog()
+    kept: dict[int, Step] = {}
+    for entry in described["entries"]:
+        if entry["kind"] == "table":
+            columns, key = StructType.fromJson(entry["plain"]["columns"]), entry["plain"]["key"]
+            catalog = engine.definitions.table(catalog, entry["name"], columns, None if key is None else tuple(key)).catalog
+            kept[entry["contents"]] = catalog.tables[entry["name"].lower()].contents
+    views = [Wanted(e["name"], e["plain"]["text"], e["refresh"]) for e in described["entries"] if e["kind"] == "view"]
+    return catalog, kept, views
 
 
 def _entry(described: Json, values: list[Any], steps: list[Step]) -> Entry:

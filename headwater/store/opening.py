@@ -6,20 +6,23 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import InvalidOption, StorageFailed, UnknownFormat
+from headwater.errors import InvalidOption, StorageFailed, UnknownFormat, UnreadableCatalog
 from headwater.runtime.epochs import Epochs
 from headwater.runtime.history import History
-from headwater.store.catalogs import decode_catalog, encode_catalog
+from headwater.store.catalogs import decode_catalog, decode_tables, encode_catalog
 from headwater.store.disk import LocalDisk
 from headwater.store.reading import Reader, ReadOnlyJournal
 from headwater.store.store import DURABILITY, Retention, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from headwater.compiler.dataflow import Step
     from headwater.engine import Engine
     from headwater.runtime.catalog import Catalog
+    from headwater.store.catalogs import Wanted
     from headwater.store.disk import Disk
+    from headwater.store.store import Decode
 
     # The engine of the session, made for a time zone.
     Engines = Callable[[str | None], Engine]
@@ -62,8 +65,8 @@ def budget(memory: int | str | None) -> int | None:
 
 def open_to_write(
     disk: Disk, engine: Engines, durability: str, retain: int | str, memory: int | str | None
-) -> tuple[Store, Epochs]:
-    """The one writer's store, and its epochs as of the last one that was committed."""
+) -> tuple[Store, Epochs, list[Wanted]]:
+    """The one writer's store, its epochs as of the last one that was committed, and the views that are to be made again."""
     if durability not in DURABILITY:
         raise InvalidOption(f"durability is one of {', '.join(DURABILITY)}, not {durability!r}")
     kept, most = retention(retain), budget(memory)
@@ -71,7 +74,8 @@ def open_to_write(
         _make(disk)
     store = Store(disk, durability, kept, memory=most)
     try:
-        now = store.snapshot(_decoder(engine))
+        wanted: list[Wanted] = []
+        now = store.snapshot(_decoder(engine, wanted))
         # The log has what is older: memory is for who follows closely.
         epochs = Epochs(now, History(now.epoch, _RECENT))
         for file in store.missing():
@@ -83,7 +87,7 @@ def open_to_write(
     except BaseException:
         store.close()
         raise
-    return store, epochs
+    return store, epochs, wanted
 
 
 def open_to_read(disk: Disk, engine: Engines) -> tuple[Reader, Epochs]:
@@ -96,8 +100,22 @@ def open_to_read(disk: Disk, engine: Engines) -> tuple[Reader, Epochs]:
     return reader, epochs
 
 
-def _decoder(engine: Engines) -> Callable[[Any], Catalog]:
-    return lambda described: decode_catalog(described, engine(described["time_zone"]))
+def _decoder(engine: Engines, wanted: list[Wanted] | None = None) -> Decode:
+    """What makes a catalog of its description; views of which the steps are not known any more are added to those wanted."""
+
+    def decode(described: dict[str, Any]) -> tuple[Catalog, Mapping[int, Step]]:
+        made = engine(described["time_zone"])
+        try:
+            catalog = decode_catalog(described, made)
+        except UnreadableCatalog:
+            if wanted is None:
+                raise
+            catalog, steps, views = decode_tables(described, made)
+            wanted.extend(views)
+            return catalog, steps
+        return catalog, dict(enumerate(catalog.steps))
+
+    return decode
 
 
 def _make(disk: LocalDisk) -> None:

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from headwater.store.disk import Disk
 
     Encode = Callable[[Catalog], Any]
-    Decode = Callable[[Any], Catalog]
+    # Gives the catalog, and its steps by the numbers under which their states are kept.
+    Decode = Callable[[Any], tuple[Catalog, Mapping[int, Step]]]
 
 DURABILITY = ("sync", "async", "memory")
 # With `async`, an epoch is certain so many seconds later at most.
@@ -104,9 +105,12 @@ class Store:
         """Everything as of the newest manifest."""
         if self._manifest.catalog is None:
             return Snapshot()
-        catalog = decode(manifest.get(self._disk, self._manifest.catalog))
-        states = zip(catalog.steps, manifest.states(self._disk, self._manifest), strict=True)
-        return Snapshot(self._manifest.epoch, catalog, {step: state for step, state in states if state is not None})
+        catalog, steps = decode(manifest.get(self._disk, self._manifest.catalog))
+        states: dict[Step, State] = {step: () for step in catalog.steps if not step.operator.arranged_by()}
+        for number, state in enumerate(manifest.states(self._disk, self._manifest)):
+            if state is not None and number in steps:
+                states[steps[number]] = state
+        return Snapshot(self._manifest.epoch, catalog, states)
 
     def missing(self) -> Iterator[DamagedFile]:
         """Files that are gone, or too short for what should be in them."""

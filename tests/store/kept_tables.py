@@ -15,10 +15,16 @@ from headwater.store.store import Retention, Store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from headwater.compiler.dataflow import Step
     from headwater.runtime.catalog import Catalog, Snapshot
     from headwater.store.disk import Disk
 
 VIEWS = ("joined", "again")
+
+
+def decode(views: Sequence[str]) -> tuple[Catalog, dict[int, Step]]:
+    found = made(views)
+    return found, dict(enumerate(found.steps))
 
 
 def made(views: Sequence[str]) -> Catalog:
@@ -38,7 +44,7 @@ class Directory:
 
     def __init__(self, disk: Disk, durability: str = "sync", retention: Retention = Retention()) -> None:  # noqa: B008
         self.store = Store(disk, durability, retention)
-        self.epochs = Epochs(self.store.snapshot(made))
+        self.epochs = Epochs(self.store.snapshot(decode))
         for record in self.store.tail():
             self.epochs.commit(record.tables, {})
             assert self.epochs.now.epoch == record.epoch
