@@ -99,10 +99,10 @@ class Writer:
         self.close()
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-            self.bytes = 0
+        file, self._file = self._file, None
+        self.bytes = 0
+        if file is not None:
+            file.close()
 
 
 class Follower:
