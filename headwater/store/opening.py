@@ -17,6 +17,8 @@ from headwater.store.store import DURABILITY, Retention, Store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import SparkSession
+
     from headwater.engine import Engine
     from headwater.runtime.catalog import Catalog
     from headwater.store.disk import Disk
@@ -94,6 +96,16 @@ def open_to_read(disk: Disk, engine: Engines) -> tuple[Reader, Epochs]:
     epochs.now = reader.newest(epochs.now)
     epochs.history.restart(epochs.now.epoch)
     return reader, epochs
+
+
+def decoded_without_spark(described: Any) -> Catalog:  # noqa: ANN401  (as it was stored)
+    """A catalog to look at, which no epoch can go on with."""
+    from headwater.engine import Engine
+
+    def no_spark() -> SparkSession:
+        raise AssertionError("What a directory holds can be told without Spark.")
+
+    return decode_catalog(described, Engine(no_spark, described["time_zone"]))
 
 
 def _decoder(engine: Engines) -> Callable[[Any], Catalog]:

@@ -187,9 +187,9 @@ def test_fences_rise_without_the_lease(tmp_path: Path) -> None:
 
 
 def test_places() -> None:
-    local = disk_at("file:///tmp/a%20shop")
+    local = disk_at("file:///srv/a%20shop")
     assert isinstance(local, LocalDisk)
-    assert local.place == "/tmp/a shop"
+    assert local.place == "/srv/a shop"
     remote = disk_at("s3://key:secret@bucket/a/shop/?region=eu-west-1&endpoint_override=127.0.0.1:1&scheme=http")
     assert isinstance(remote, ObjectDisk)
     assert remote.place == "s3://bucket/a/shop"
