@@ -130,8 +130,11 @@ class _Check:
         self.told(self.done, max(total, self.done))
 
     def _of_catalog(self, found: Manifest) -> list[Finding]:
-        """What the damage of runs, and of the catalog itself, means for tables and views."""
-        present = {place for place in found.places() if place in self.damaged}
+        """What the damage of files, and of the catalog itself, means for tables and views.
+
+        Of a damaged file a session uses nothing, so all that have a run in it suffer.
+        """
+        damaged = {place.file: self.damaged[place].what for place in found.places() if place in self.damaged}
         assert found.catalog is not None
         self.files.add(found.catalog)
         try:
@@ -139,14 +142,11 @@ class _Check:
             steps = dict(zip(catalog.steps, found.states, strict=True))
         except (DamagedFile, UnreadableCatalog, ValueError) as error:
             what = error.what if isinstance(error, DamagedFile) else str(error)
-            runs = {place.file: self.damaged[place].what for place in present}
-            return [Finding(file, what, (EVERYTHING,)) for file, what in {found.catalog: what, **runs}.items()]
+            return [Finding(file, what, (EVERYTHING,)) for file, what in {found.catalog: what, **damaged}.items()]
         findings = []
-        for file, what in sorted({place.file: self.damaged[place].what for place in present}.items()):
+        for file, what in sorted(damaged.items()):
             kept = {
-                step
-                for step, state in steps.items()
-                if any(place in present and place.file == file for each in state or () for place in each.runs)
+                step for step, state in steps.items() if any(place.file == file for each in state or () for place in each.runs)
             }
             findings.append(Finding(file, what, affected(catalog, kept)))
         lost = {step for step, state in steps.items() if state is None}

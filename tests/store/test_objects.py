@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
+import subprocess
 from threading import Barrier, Thread
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 import pytest
 from broken_disks import Fuse, Killed
-from kept_tables import Directory, check
+from kept_tables import Directory, check, made
 from pretended_objects import BreakingObjectDisk, Objects, disk_of
+from pyarrow.fs import FileSystem
 from test_store import Work, reopened
 
 from headwater.errors import DamagedFile, DirectoryInUse, InvalidOption
 from headwater.store import lease, log
+from headwater.store.backup import backup, restore
+from headwater.store.checking import check as checked
 from headwater.store.disk import LocalDisk
 from headwater.store.objects import ObjectDisk
 from headwater.store.opening import disk_at
+from headwater.store.store import Retention
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -195,3 +204,59 @@ def test_places() -> None:
     assert remote.place == "s3://bucket/a/shop"
     with pytest.raises(InvalidOption, match="is no place that PyArrow knows"):
         disk_at("carrier-pigeon://loft/shop")
+
+
+@pytest.fixture
+def bucket() -> Iterator[str]:
+    """A bucket that is reached by the protocol of S3, if the server of moto is installed: `pip install moto[server]`."""
+    server = shutil.which("moto_server")
+    if server is None:
+        pytest.skip("there is no moto_server")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [server, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        end = monotonic() + 60
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                assert monotonic() < end
+                sleep(0.1)
+        options = f"scheme=http&endpoint_override=127.0.0.1:{port}&region=us-east-1&allow_bucket_creation=true"
+        FileSystem.from_uri(f"s3://key:secret@bucket?{options}")[0].create_dir("bucket")
+        yield f"s3://key:secret@bucket/NAME?{options}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_by_the_protocol_of_s3(bucket: str, tmp_path: Path) -> None:
+    shop = bucket.replace("NAME", "shop")
+    work = Work(1)
+    for _ in range(2):
+        directory = Directory(disk_at(shop))
+        work.run(directory)
+        content, epoch = directory.content(), directory.now.epoch
+        with pytest.raises(DirectoryInUse, match="is being written by process"):
+            lease.acquire(disk_at(shop))
+        directory.close()
+        directory = Directory(disk_at(shop), retention=Retention(epochs=5))
+        assert (directory.content(), directory.now.epoch) == (content, epoch)
+        check(directory)
+        directory.edit({"r": [(1, 1)]})
+        directory.store.fold()
+        content, epoch = directory.content(), directory.now.epoch
+        directory.close()
+        assert checked(disk_at(shop), made).is_sound
+        backup(shop, bucket.replace("NAME", "copies/shop"))
+        assert min(segment.first for segment in log.segments(disk_at(shop))) > 1
+    assert backup(shop, bucket.replace("NAME", "copies/shop")).files == 0
+    restore(bucket.replace("NAME", "copies/shop"), tmp_path / "again")
+    directory = Directory(LocalDisk(tmp_path / "again"))
+    assert (directory.content(), directory.now.epoch) == (content, epoch)
+    directory.close()
