@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Exact live views of Spark queries over tables that change.")
 
+Directory = Annotated[
+    str, typer.Argument(metavar="DIR", help="A Headwater directory: its path, or the URI of an object store.")
+]
+Backup = Annotated[str, typer.Argument(metavar="TARGET", help="A backup: its path, or the URI of an object store.")]
 
-@app.callback()
-def _group() -> None:
-    """Makes Typer expect the name of a command, although there is only one."""
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """What goes wrong is said in one line, without a traceback."""
+    from headwater.errors import HeadwaterError
+
+    try:
+        yield
+    except HeadwaterError as error:
+        typer.echo(f"headwater: {error}", err=True)
+        raise typer.Exit(1) from error
 
 
 @app.command()
@@ -36,6 +52,49 @@ def demo(
         typer.echo(f"headwater: {error}", err=True)
         raise typer.Exit(1) from error
     raise typer.Exit(0 if equal else 1)
+
+
+@app.command()
+def check(directory: Directory) -> None:
+    """Reads all of a directory and compares it with its checksums; nothing is changed, and a writer may be at work.
+
+    Ends with exit code 0 if the directory is sound.
+    """
+    with _errors():
+        from headwater.directories import show_check
+
+        sound = show_check(directory)
+    raise typer.Exit(0 if sound else 1)
+
+
+@app.command()
+def inspect(
+    directory: Directory,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,  # noqa: FBT002  (a flag)
+) -> None:
+    """Shows what is in a directory: tables, views, sizes, the last commit, the writer, the log."""
+    with _errors():
+        from headwater.directories import show_inspection
+
+        show_inspection(directory, as_json=as_json)
+
+
+@app.command()
+def backup(directory: Directory, target: Backup) -> None:
+    """Copies a directory while it is in use; the next time, only what is new."""
+    with _errors():
+        from headwater.directories import show_backup
+
+        show_backup(directory, target)
+
+
+@app.command()
+def restore(target: Backup, directory: Directory) -> None:
+    """Makes a new directory of a backup."""
+    with _errors():
+        from headwater.directories import show_restore
+
+        show_restore(target, directory)
 
 
 def main() -> None:

@@ -190,6 +190,12 @@ class LostState(HeadwaterError):
     code = "LOST_STATE"
 
 
+class InvalidTarget(HeadwaterError):
+    """A place that a backup, or what is restored from one, cannot go to."""
+
+    code = "INVALID_TARGET"
+
+
 class ReadOnly(HeadwaterError):
     """A change through a session that only reads."""
 

@@ -1,7 +1,7 @@
 """The few things that the store does to a file system, and which of them survive a loss of power.
 
-A name is a path below the directory, with slashes. What `write` and `rename` did is certain only after `settle` of the folder,
-what was appended to a log only after its `sync`. All of the store's safety is made of these, so a test that breaks them — by
+A name is a path below the directory, with slashes. What `write` did is certain only after `settle` of the folder, what was
+appended to a log only after its `sync`. All of the store's safety is made of these, so a test that breaks them — by
 a kill before or amid one, by forgetting what was not settled, by a full disk — has broken whatever can break.
 """
 
@@ -39,10 +39,6 @@ class Appending(Protocol):
         """What was appended is certain from here on."""
         ...
 
-    def cut(self, size: int) -> None:
-        """Takes back what came after the first `size` bytes."""
-        ...
-
     def close(self) -> None: ...
 
 
@@ -57,8 +53,6 @@ class Disk(Protocol):
     def write(self, name: str, fill: Fill) -> int:
         """A new file, its content certain, its name not yet; gives its size."""
         ...
-
-    def rename(self, name: str, new: str) -> None: ...
 
     def settle(self, folder: str) -> None:
         """Names given and taken in the folder are certain from here on."""
@@ -212,10 +206,6 @@ class LocalLog:
 
     def sync(self) -> None:
         os.fdatasync(self._descriptor)
-
-    def cut(self, size: int) -> None:
-        os.ftruncate(self._descriptor, size)
-        self.size = size
 
     def close(self) -> None:
         os.close(self._descriptor)

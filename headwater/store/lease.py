@@ -92,8 +92,11 @@ class Lease:
                 self._disk.touch(FILE)
 
 
-def acquire(disk: Disk, timeout: float = TIMEOUT) -> Lease:
-    """Takes the lease, from nobody, from one who has released it, or from one who is not alive any more."""
+def acquire(disk: Disk, timeout: float = TIMEOUT, above: int = 0) -> Lease:
+    """Takes the lease, from nobody, from one who has released it, or from one who is not alive any more.
+
+    The fence is higher than `above`, whatever became of the lease of those who wrote before.
+    """
     with disk.exclusive():
         before = current(disk)
         if before is not None and not (before.released or before.gone):
@@ -104,9 +107,13 @@ def acquire(disk: Disk, timeout: float = TIMEOUT) -> Lease:
                     f'there, or read it with mode="r". If that process has died elsewhere, try again in {timeout:.0f} s'
                 )
         process = os.getpid()
-        fence = 1 if before is None else before.fence + 1
+        fence = 1 + max(above, 0 if before is None else before.fence)
         holder = Holder(fence, uuid4().hex, socket.gethostname(), process, _user(), _started(process))
         _put(disk, holder)
+    after = current(disk)
+    if after is None or after.token != holder.token:
+        by = "someone" if after is None else after.words
+        raise DirectoryInUse(f"the directory {disk.place!r} was taken by {by} at the same moment; close it there, or try again")
     return Lease(disk, holder, timeout)
 
 

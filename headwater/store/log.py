@@ -99,10 +99,10 @@ class Writer:
         self.close()
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-            self.bytes = 0
+        file, self._file = self._file, None
+        self.bytes = 0
+        if file is not None:
+            file.close()
 
 
 class Follower:
@@ -188,10 +188,10 @@ def _records(disk: Disk, segment: Segment, *, last: bool) -> Iterator[Record]:
     end = 0
     for record, end in Decoder().decode(data):  # noqa: B007  (the last end is wanted)
         yield record
-    if last and _continues(data, end):
+    if last and continues(data, end):
         raise DamagedFile(segment.name, f"what it says at byte {end:,} is not what was written, and more follows")
 
 
-def _continues(data: bytes, start: int) -> bool:
+def continues(data: bytes, start: int) -> bool:
     """Whether a whole record comes after a place where none begins: then it is damage, and not the end of a torn write."""
     return any(framed(data, place) for place in range(start + 8, len(data), 8))

@@ -13,6 +13,7 @@ import json
 import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pyarrow as pa
 import xxhash
@@ -89,33 +90,48 @@ def write(disk: Disk, manifest: Manifest) -> None:
 
 def newest(disk: Disk) -> Manifest | None:
     """The manifest that counts."""
-    names = [name for name in disk.files(FOLDER) if _NAME.fullmatch(name)]
-    if not names:
+    name = newest_name(disk)
+    if name is None:
         return None
-    found = get(disk, names[-1])
+    try:
+        found = get(disk, name)
+    except DamagedFile:
+        if newest_name(disk) != name:
+            # A newer one has taken its place.
+            return newest(disk)
+        raise
     kept = tuple(None if state is None else tuple(_kept(**each) for each in state) for state in found.pop("states"))
     return Manifest(**found, states=kept)
 
 
-def mark(disk: Disk) -> None:
-    """Makes the directory one of ours."""
-    disk.replace(MARK, json.dumps({"format": FORMAT}).encode())
+def newest_name(disk: Disk) -> str | None:
+    return max((name for name in disk.files(FOLDER) if _NAME.fullmatch(name)), default=None)
+
+
+def mark(disk: Disk, identity: str | None = None) -> None:
+    """Makes the directory one of ours: a new one, or a copy of the one with that identity."""
+    disk.replace(MARK, json.dumps({"format": FORMAT, "id": identity or uuid4().hex}).encode())
 
 
 def is_marked(disk: Disk) -> bool:
     """Whether the directory is one of ours, which this release can read."""
+    return identity(disk) is not None
+
+
+def identity(disk: Disk) -> str | None:
+    """What tells a directory, and copies of it, from others; None if it is none of ours."""
     try:
-        found = json.loads(disk.read(MARK))["format"]
+        said = json.loads(disk.read(MARK))
+        if int(said["format"]) > FORMAT:
+            raise UnknownFormat(
+                f"{disk.place!r} has the format {said['format']}, and this release knows formats up to {FORMAT}; "
+                "open it with the release that has written it, or a newer one"
+            )
+        return str(said["id"])
     except FileNotFoundError:
-        return False
+        return None
     except (ValueError, KeyError, TypeError) as error:
-        raise DamagedFile(MARK, "it does not say which format the directory has") from error
-    if found > FORMAT:
-        raise UnknownFormat(
-            f"{disk.place!r} has the format {found}, and this release knows formats up to {FORMAT}; "
-            "open it with the release that has written it, or a newer one"
-        )
-    return True
+        raise DamagedFile(MARK, "it does not say which directory this is, and of which format") from error
 
 
 def put(disk: Disk, name: str, content: object) -> None:

@@ -17,6 +17,8 @@ from headwater.store.store import DURABILITY, Retention, Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from pyspark.sql import SparkSession
+
     from headwater.compiler.dataflow import Step
     from headwater.engine import Engine
     from headwater.runtime.catalog import Catalog
@@ -100,6 +102,16 @@ def open_to_read(disk: Disk, engine: Engines) -> tuple[Reader, Epochs]:
     return reader, epochs
 
 
+def decoded_without_spark(described: Any) -> Catalog:  # noqa: ANN401  (as it was stored)
+    """A catalog to look at, which no epoch can go on with."""
+    from headwater.engine import Engine
+
+    def no_spark() -> SparkSession:
+        raise AssertionError("What a directory holds can be told without Spark.")
+
+    return decode_catalog(described, Engine(no_spark, described["time_zone"]))
+
+
 def _decoder(engine: Engines, wanted: list[Wanted] | None = None) -> Decode:
     """What makes a catalog of its description; views of which the steps are not known any more are added to those wanted."""
 
@@ -116,14 +128,3 @@ def _decoder(engine: Engines, wanted: list[Wanted] | None = None) -> Decode:
         return catalog, dict(enumerate(catalog.steps))
 
     return decode
-
-
-def _make(disk: LocalDisk) -> None:
-    """The directory, if it is not there yet; one with other things in it is left alone."""
-    try:
-        disk.root.mkdir(parents=True, exist_ok=True)
-        strange = disk.size("headwater.json") is None and any(disk.root.iterdir())
-    except OSError as error:
-        raise StorageFailed(f"{disk.place!r} cannot be used: {error.strerror or error}") from error
-    if strange:
-        raise UnknownFormat(f"{disk.place!r} is not empty and not a Headwater directory; give the path of a new one")

@@ -48,12 +48,18 @@ class Reader:
         self._disk = disk
         self._decode = decode
         self._manifest: Manifest | None = None
+        self._whole = Catalog()
         self._follower = log.Follower(disk, 0)
 
     def newest(self, now: Snapshot) -> Snapshot:
         """The newest epoch there is; the same snapshot if it is that already."""
         now = self._beyond(now)
         return self._beyond(self._reloaded(now))
+
+    @property
+    def basis(self) -> tuple[Manifest | None, Catalog]:
+        """The manifest that was read last, and the catalog that it names, with the steps by which views are maintained."""
+        return self._manifest, self._whole
 
     def wait(self, now: Snapshot, timeout: float | None) -> Snapshot:
         """The newest epoch, as soon as it is later than the one given, or the time is over."""
@@ -94,11 +100,12 @@ class Reader:
                 return now
             loaded = self._loaded(found)
             if loaded is not None:
+                self._whole, snapshot = loaded
                 self._manifest = found
                 self._follower = log.Follower(self._disk, found.epoch)
-                return loaded
+                return snapshot
 
-    def _loaded(self, found: Manifest) -> Snapshot | None:
+    def _loaded(self, found: Manifest) -> tuple[Catalog, Snapshot] | None:
         """A manifest's content; None if its files are gone, for there is a newer one."""
         assert found.catalog is not None
         try:
@@ -110,7 +117,7 @@ class Reader:
         states = dict(zip(whole.steps, manifest.states(self._disk, found), strict=True))
         if any(self._disk.size(file) is None for file in found.files()) and manifest.newest(self._disk) != found:
             return None
-        return _flat(found.epoch, whole, states)
+        return whole, _flat(found.epoch, whole, states)
 
 
 def _flat(epoch: int, whole: Catalog, states: Mapping[Step, State | None]) -> Snapshot:

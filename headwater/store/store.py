@@ -88,7 +88,7 @@ class Store:
         with _storage(disk, "opened"):
             if not manifest.is_marked(disk):
                 manifest.mark(disk)
-            self._lease = lease.acquire(disk, timeout)
+            self._lease = lease.acquire(disk, timeout, _highest_fence(disk))
             try:
                 self._manifest = manifest.newest(disk) or Manifest(self._lease.fence, 0, time(), None, ())
                 self._log = log.Writer(disk, self._lease.fence)
@@ -288,7 +288,11 @@ class Store:
                     self._log.sync()
                 self._lease.require()
             except BaseException:
-                self._log.abandon()
+                try:
+                    self._log.abandon()
+                except OSError as error:
+                    # Epochs before this one, which were to be certain soon, are not.
+                    self._unsafe = error
                 raise
 
     def _fold_when_due(self) -> None:
@@ -318,6 +322,11 @@ def _storage(disk: Disk, done: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise StorageFailed(f"{disk.place!r} could not be {done}: {error.strerror or error}; nothing was changed") from error
+
+
+def _highest_fence(disk: Disk) -> int:
+    """Of all who have written here: a copy of a directory comes without its lease."""
+    return max((_fence(name) for folder in (_RUNS, manifest.FOLDER, log.FOLDER) for name in disk.files(folder)), default=0)
 
 
 def _fence(name: str) -> int:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from small_tables import Row
 
+    from headwater.store.disk import Disk
+
 
 class Work:
     """Random changes, and the content after each epoch that was acknowledged."""
@@ -56,14 +58,14 @@ class Work:
         self.acknowledged[directory.now.epoch] = directory.content()
 
 
-def bury(disk: LocalDisk) -> None:
+def bury(disk: Disk) -> None:
     """Makes it known that the holder of the lease is dead."""
     holder = lease.current(disk)
     if holder is not None:
-        disk.path(lease.FILE).write_text(json.dumps({**asdict(holder), "started": "long ago"}))
+        disk.replace(lease.FILE, json.dumps({**asdict(holder), "started": "long ago"}).encode())
 
 
-def reopened(disk: LocalDisk, work: Work) -> None:
+def reopened(disk: Disk, work: Work) -> None:
     """The directory holds an epoch that was acknowledged, the last one or one that was about to be; and it goes on."""
     bury(disk)
     directory = Directory(disk)
