@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from headwater.state.blocks import Block
     from headwater.state.compaction import Merging
 
     Indices = NDArray[np.int64]
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 # So many runs of about one size are merged.
 _FAN = 4
+# A larger probe is looked up in pieces: what it takes beside the rows found is memory.
+_AT_ONCE = 1 << 20
 # Of more rows than this, only some are counted.
 _COUNTED = 1 << 15
 
@@ -55,6 +58,14 @@ class Matches:
     weights: NDArray[np.int64]
     settled: bool = False
     """Known to be consolidated, for it all comes from one run."""
+
+    @staticmethod
+    def end_to_end(starts: Sequence[int], parts: Sequence[Matches]) -> Matches:
+        """The matches of pieces of a probe, each from its start on."""
+        probe = np.concatenate([part.probe + start for start, part in zip(starts, parts, strict=True)])
+        rows = pa.concat_batches([part.rows for part in parts])
+        weights = np.concatenate([part.weights for part in parts])
+        return Matches(probe, rows, weights, settled=all(part.settled for part in parts))
 
     def __len__(self) -> int:
         return len(self.probe)
@@ -123,21 +134,17 @@ class Arrangement:
             return self._no_matches(wanted)
         if not self.key:
             return self._every_row(probe.num_rows, wanted)
-        found, stored = self._found(probe, chosen), self._format
+        if probe.num_rows > _AT_ONCE:
+            starts = range(0, probe.num_rows, _AT_ONCE)
+            return Matches.end_to_end(starts, [self.lookup(probe.slice(i, _AT_ONCE), chosen, wanted) for i in starts])
+        found = self._found(probe, chosen)
         if not found:
             return self._no_matches(wanted)
         asked = _joined([asked for _, asked, _ in found])
         weights = _joined([run.weights.take(at, axis=0) for run, _, at in found])
-        if wanted is None:
-            rows = self._named(stored.unpack(blocks.concat([run.block.take(at) for run, _, at in found])))
-            return Matches(asked, rows, weights, settled=len(found) == 1)
-        if not wanted:
-            return Matches(asked, without_columns(len(asked)), weights)
-        made, words = stored.narrow(wanted)
-        others = stored.others(wanted)
-        rows = made.unpack(blocks.concat([run.block.take_some(at, words, others) for run, _, at in found]))
+        rows = self._rows_at([(run.block, at) for run, _, at in found], wanted)
         # Rows of one run are different, but perhaps not in the columns wanted.
-        return Matches(asked, rows, weights)
+        return Matches(asked, rows, weights, settled=wanted is None and len(found) == 1)
 
     def weights_of(self, rows: pa.RecordBatch) -> Indices:
         """How often each of the rows is there; −0.0 is another row than 0.0."""
@@ -245,6 +252,15 @@ class Arrangement:
         stored = self._format
         compared = Compared(stored.spec(self.key), made.spec(made.every), stored.others(self.key), made.others(made.every))
         return Probe(made, keys, made.every, compared)
+
+    def _rows_at(self, places: Sequence[tuple[Block, Indices]], wanted: tuple[int, ...] | None) -> pa.RecordBatch:
+        """The rows at some places of blocks: all columns, or the wanted ones."""
+        if wanted is None:
+            return self._named(self._format.unpack(blocks.concat([block.take(at) for block, at in places])))
+        if not wanted:
+            return without_columns(sum(len(at) for _, at in places))
+        (made, words), others = self._format.narrow(wanted), self._format.others(wanted)
+        return made.unpack(blocks.concat([block.take_some(at, words, others) for block, at in places]))
 
     def _nothing(self) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
         shape = (0,) if self.width is None else (0, self.width)

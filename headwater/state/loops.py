@@ -192,9 +192,12 @@ def all_as_leaders(words: Words, spec: Spec, ids: Indices, leaders: Words, leade
 
 @compiled
 def distinct(hashes: Hashes) -> tuple[Indices, Indices]:
-    """The number of each hash among the different ones, in the order of their first appearance, and where that is."""
-    ids = np.empty(hashes.size, np.int64)
-    first = np.empty(1024, np.int64)
+    """The number of each hash among the different ones, in the order of their first appearance, and where that is.
+
+    The numbers take the place of the hashes, which are gone.
+    """
+    ids = hashes.view(np.int64)
+    first, different = np.empty(1024, np.int64), np.empty(1024, np.uint64)
     size = 2048
     known, numbers = np.empty(size, np.uint64), np.full(size, -1, np.int64)
     found = 0
@@ -204,21 +207,21 @@ def distinct(hashes: Hashes) -> tuple[Indices, Indices]:
         while numbers[slot] >= 0 and known[slot] != h:
             slot = (slot + 1) & (size - 1)
         if numbers[slot] < 0:
-            known[slot], numbers[slot], first[found] = h, found, i
+            known[slot], numbers[slot], first[found], different[found] = h, found, i, h
+            ids[i] = found
             found += 1
             if found == first.size:
                 # The table is half full: a larger one, with all that is known.
                 size *= 4
-                longer = np.empty(size // 2, np.int64)
-                longer[:found] = first
-                first = longer
+                longer, more = np.empty(size // 2, np.int64), np.empty(size // 2, np.uint64)
+                longer[:found], more[:found] = first, different
+                first, different = longer, more
                 known, numbers = np.empty(size, np.uint64), np.full(size, -1, np.int64)
                 for k in range(found):
-                    slot = np.int64(hashes[first[k]] & uint64(size - 1))
+                    slot = np.int64(different[k] & uint64(size - 1))
                     while numbers[slot] >= 0:
                         slot = (slot + 1) & (size - 1)
-                    known[slot], numbers[slot] = hashes[first[k]], k
-            ids[i] = found - 1
+                    known[slot], numbers[slot] = different[k], k
         else:
             ids[i] = numbers[slot]
     return ids, first[:found].copy()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from state_samples import KEPT_TYPES, as_key, batch, batches, identities, meanings, poor_hash
 
 from headwater.delta import Delta, positional, without_columns
+from headwater.state import arrangement as arrangement_module
 from headwater.state import columns, compaction, runs
 from headwater.state.arrangement import Arrangement, Matches
 from headwater.state.blocks import Block, format_of
@@ -214,6 +215,18 @@ def test_a_merge_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch, capl
     arrangement._merging.result.result()
     arrangement = arrangement.insert(numbers(200))
     assert [len(run) for run in arrangement._runs] == [4, 16, 1]
+
+
+@pytest.mark.parametrize("wanted", [None, (), (1,), (1, 0)])
+def test_a_large_probe_is_looked_up_in_pieces(wanted: tuple[int, ...] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Arrangement.empty(numbers(0).schema, (0,)).insert(numbers(*range(1000))).insert(-numbers(*range(0, 1000, 3)))
+    probe = numbers(*range(500, 1100), 3, 3, 4).rows
+    whole = store.lookup(probe, [0], wanted)
+    monkeypatch.setattr(arrangement_module, "_AT_ONCE", 7)
+    pieces = store.lookup(probe, [0], wanted)
+    assert pieces.rows.schema == whole.rows.schema
+    assert found(pieces) == found(whole)
+    assert found(pieces.consolidated()) == found(whole.consolidated())
 
 
 def test_without_a_key_every_row_is_found_by_every_probe() -> None:
