@@ -94,7 +94,7 @@ def open_to_write(
 
 def open_to_read(disk: Disk, engine: Engines) -> tuple[Reader, Epochs]:
     """One of many readers, and the newest epoch."""
-    reader = Reader(disk, _decoder(engine))
+    reader = Reader(disk, lambda described: _decoder(engine)(described)[0])
     epochs = Epochs()
     epochs.journal = ReadOnlyJournal(disk)
     epochs.now = reader.newest(epochs.now)
@@ -128,3 +128,14 @@ def _decoder(engine: Engines, wanted: list[Wanted] | None = None) -> Decode:
         return catalog, dict(enumerate(catalog.steps))
 
     return decode
+
+
+def _make(disk: LocalDisk) -> None:
+    """The directory, if it is not there yet; one with other things in it is left alone."""
+    try:
+        disk.root.mkdir(parents=True, exist_ok=True)
+        strange = disk.size("headwater.json") is None and any(disk.root.iterdir())
+    except OSError as error:
+        raise StorageFailed(f"{disk.place!r} cannot be used: {error.strerror or error}") from error
+    if strange:
+        raise UnknownFormat(f"{disk.place!r} is not empty and not a Headwater directory; give the path of a new one")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from headwater.store.manifest import Manifest
     from headwater.store.records import Record
 
-    Decode = Callable[[Any], tuple[Catalog, Mapping[int, Step]]]
+    Decode = Callable[[Any], Catalog]
 
 # How often a waiting reader looks.
 _INTERVAL = 0.01
@@ -109,7 +109,7 @@ class Reader:
         """A manifest's content; None if its files are gone, for there is a newer one."""
         assert found.catalog is not None
         try:
-            whole, _ = self._decode(manifest.get(self._disk, found.catalog))
+            whole = self._decode(manifest.get(self._disk, found.catalog))
         except DamagedFile:
             if manifest.newest(self._disk) != found:
                 return None
