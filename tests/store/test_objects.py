@@ -14,15 +14,18 @@ from broken_disks import Fuse, Killed
 from kept_tables import Directory, check, made
 from pretended_objects import BreakingObjectDisk, Objects, disk_of
 from pyarrow.fs import FileSystem
+from small_tables import bag
 from test_store import Work, reopened
 
 from headwater.errors import DamagedFile, DirectoryInUse, InvalidOption
+from headwater.runtime.catalog import Snapshot
 from headwater.store import lease, log
 from headwater.store.backup import backup, restore
 from headwater.store.checking import check as checked
 from headwater.store.disk import LocalDisk
 from headwater.store.objects import ObjectDisk
 from headwater.store.opening import disk_at
+from headwater.store.reading import Reader
 from headwater.store.store import Retention
 
 if TYPE_CHECKING:
@@ -78,6 +81,22 @@ def test_the_past_is_read_from_objects() -> None:
     directory.edit({"r": [(1, 1)], "s": [(1, 2)]})
     directory.edit({"r": [(1, 3)]})
     assert [epoch for epoch, _ in directory.store.changes("joined", 1, 0)] == [2, 3]
+    directory.close()
+
+
+def test_readers_follow_objects() -> None:
+    objects = Objects()
+    directory = Directory(disk_of(objects))
+    directory.define("joined")
+    reader = Reader(disk_of(objects), made)
+    now = Snapshot()
+    for number in range(12):
+        directory.edit({"r": [(1, number)], "s": [(1, number)]})
+        if number % 5 == 4:
+            directory.store.fold()
+        now = reader.newest(now)
+        assert now.epoch == directory.now.epoch
+        assert {name: bag(now.contents(entry)) for name, entry in now.entries.items()} == directory.content()
     directory.close()
 
 
