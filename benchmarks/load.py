@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.data import Changing, ddl
-from benchmarks.measuring import commits, connected, forget_peak, load, note, resident
+from benchmarks.measuring import commits, connected, forget_peak, load, note, require_spark_agrees, resident
 from benchmarks.workload import Figure, Scale, Workload
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def bulk(name: str, first: str, scale: Scale) -> list[Figure]:
         took = perf_counter() - started
         peak = resident("VmHWM") - before
         kept = sum(rows.nbytes for rows in tables.values()) + session.view("v").arrow().nbytes
+        require_spark_agrees(session, tables, {"v": QUERIES[name]})
         details = {"seconds": took, "peak": peak, "kept": kept, "state": session.view("v").stats()["state_bytes"]}
     return [
         Figure(workload, name, "rows per second", scale.rows / took, "rows/s", scale.rows, details),

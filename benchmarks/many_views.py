@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from benchmarks.data import Changing, facts, partners
-from benchmarks.measuring import commit, commits, connected, load, note
+from benchmarks.measuring import commit, commits, connected, load, note, require_spark_agrees
 from benchmarks.workload import Figure, Scale, Workload
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ def prepared(session: hw.Session, rows: int) -> Changing:
     return table
 
 
+def compare(session: hw.Session, table: Changing, queries: dict[str, str]) -> None:
+    groups = min(GROUPS, len(table.base))
+    require_spark_agrees(session, {"r": table.rows(), "s": partners(groups, groups, 1)}, queries)
+
+
 def measure(name: str, scale: Scale) -> list[Figure]:
     """A tenth of the rows: what grows here is the number of views."""
     size = min(1_000, scale.rows // 1_000)
@@ -49,6 +54,7 @@ def measure(name: str, scale: Scale) -> list[Figure]:
             note(f"commits to {count} views")
             commits(session, "r", table, size, 2)
             times[count] = median(commits(session, "r", table, size, scale.repeats(size)))
+        compare(session, table, {f"v{n}": QUERIES[name].format(n=n) for n in (0, len(session.views()) - 1)})
     first, last = scale.views[0], scale.views[-1]
     figures = [
         Figure(name, "commit", f"{n} views", times[n], "s", size, {"refresh_s": times[n], "views": n}) for n in scale.views
@@ -79,6 +85,9 @@ def creation(scale: Scale) -> list[Figure]:
             during.append(commit(session, "r", *changes.pop()))
         creator.join()
         created = perf_counter() - started
+        for change in changes:
+            commit(session, "r", *change)
+        compare(session, table, {"one_more": QUERIES["nothing in common"].format(n=0)})
     details = {"refresh_s": median(during), "before_s": before, "create_s": created, "commits": len(during)}
     return [Figure("creating the 101st view", "creation", "longest commit", max(during) * 1000, "ms", 10, details)]
 

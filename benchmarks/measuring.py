@@ -119,6 +119,16 @@ class Recompute:
         return median(seconds(lambda: self.answer(query)) for _ in range(repeats))
 
 
+def require_spark_agrees(session: hw.Session, tables: Mapping[str, pa.Table], queries: Mapping[str, str]) -> None:
+    """The views, by name, hold what Spark answers to their queries over the tables."""
+    note("comparing with Spark")
+    spark = Recompute(session.spark)
+    spark.cache(tables, " ".join(queries.values()))
+    for name, query in queries.items():
+        require_equal(session.view(name).arrow(), spark.answer(query))
+    spark.drop()
+
+
 def _write(rows: pa.Table, directory: Path) -> None:
     """As several files, so that all cores read."""
     parts = 2 * (os.cpu_count() or 1)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.data import Changing
-from benchmarks.measuring import commits, connected, load, note
+from benchmarks.measuring import commits, connected, load, note, require_spark_agrees
 from benchmarks.workload import Figure, Scale, Workload
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def measure(query: Query, scale: Scale) -> list[Figure]:
             note(f"commits, {name}")
             commits(session, "r", table, deltas[0], 3)
             times[name] = {size: median(commits(session, "r", table, size, scale.repeats(size))) for size in deltas}
+            require_spark_agrees(session, {"r": table.rows(), "s": partners}, {"v": query.text})
             session.drop_view("v")
             session.drop_table("r")
             session.drop_table("s")

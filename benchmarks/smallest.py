@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 
 from benchmarks.data import Changing, facts, partners
-from benchmarks.measuring import WARM_UPS, commits, connected, load, note, seconds
+from benchmarks.measuring import WARM_UPS, commits, connected, load, note, require_spark_agrees, seconds
 from benchmarks.workload import Figure, Scale, Workload
 
 ROWS = 10_000
@@ -18,7 +18,8 @@ def measure(scale: Scale) -> list[Figure]:
     repeats = 10 * scale.recomputes
     with connected() as session:
         load(session, "r", table.base, "id")
-        load(session, "s", partners(GROUPS, GROUPS, 1), "hid")
+        others = partners(GROUPS, GROUPS, 1)
+        load(session, "s", others, "hid")
         session.create_view("v", VIEW)
         job = session.spark.range(10).selectExpr("id % 2 AS parity").groupBy("parity").count()
         note("Spark's smallest job")
@@ -28,6 +29,7 @@ def measure(scale: Scale) -> list[Figure]:
         note("commits of ten rows")
         commits(session, "r", table, 10, 10)
         refresh = median(commits(session, "r", table, 10, repeats))
+        require_spark_agrees(session, {"r": table.rows(), "s": others}, {"v": VIEW})
     details = {"refresh_s": refresh, "recompute_s": spark}
     return [Figure("join and aggregate", "join", "speedup", spark / refresh, "×", 10, details)]
 
