@@ -115,7 +115,7 @@ class Epochs:
                         passed = recording.take(self.now)
                     building.follow(passed)
                 with self.journal.defining():
-                    building.states = self.journal.prepare(building.states)
+                    building.states = self.journal.prepare(catalog, building.states)
                     with self.writing:
                         building.follow(recording.take(self.now))
                         self._swap(building)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from headwater.compiler.dataflow import Step
     from headwater.delta import Delta
     from headwater.operators.operator import State
-    from headwater.runtime.catalog import Snapshot
+    from headwater.runtime.catalog import Catalog, Snapshot
 
 
 class Journal(Protocol):
@@ -31,8 +31,8 @@ class Journal(Protocol):
         """Held by who is about to define, before the lock of writers."""
         ...
 
-    def prepare(self, states: Mapping[Step, State]) -> dict[Step, State]:
-        """Takes new states of a catalog ahead of it, while commits go on; gives the same states as they are kept now."""
+    def prepare(self, catalog: Catalog, states: Mapping[Step, State]) -> dict[Step, State]:
+        """Takes a catalog and its new states ahead, while commits go on; gives the same states as they are kept now."""
         ...
 
     def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:
@@ -54,7 +54,7 @@ class NoJournal:
     def defining(self) -> AbstractContextManager[object]:
         return nullcontext()
 
-    def prepare(self, states: Mapping[Step, State]) -> dict[Step, State]:
+    def prepare(self, catalog: Catalog, states: Mapping[Step, State]) -> dict[Step, State]:  # noqa: ARG002
         return dict(states)
 
     def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:  # noqa: ARG002

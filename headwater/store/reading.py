@@ -170,7 +170,7 @@ class ReadOnlyJournal:
     def defining(self) -> AbstractContextManager[object]:
         raise self._refusal
 
-    def prepare(self, states: Mapping[Step, State]) -> dict[Step, State]:  # noqa: ARG002
+    def prepare(self, catalog: Catalog, states: Mapping[Step, State]) -> dict[Step, State]:  # noqa: ARG002
         raise self._refusal
 
     def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:  # noqa: ARG002

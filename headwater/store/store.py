@@ -81,6 +81,8 @@ class Store:
         self._over = Event()
         self._seconds = 0.0
         self._files = 0
+        self._prepared = ""
+        """The file of the catalog that is about to be defined."""
         self._unsafe: OSError | None = None
         self._memory = memory
         if memory is not None:
@@ -139,6 +141,8 @@ class Store:
                 self._log.begin(epochs.now.epoch + 1)
         for thread in self._threads:
             thread.start()
+        if epochs.now.epoch > self._manifest.epoch:
+            self._due.set()
 
     # -- the journal
 
@@ -172,21 +176,22 @@ class Store:
         with self._folding:
             yield
 
-    def prepare(self, states: Mapping[Step, State]) -> dict[Step, State]:
+    def prepare(self, catalog: Catalog, states: Mapping[Step, State]) -> dict[Step, State]:
+        described = self._encode(catalog)
         fold = Fold(self._disk, self._new_file)
         with _storage(self._disk, "written"):
+            self._files += 1
+            self._prepared = f"{_CATALOGS}/{self._lease.fence:08}-{self._files:08}.json"
+            manifest.put(self._disk, self._prepared, described)
             fold.write(states.values())
         return {step: fold.exchanged(state) for step, state in states.items()}
 
     def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:
-        described = self._encode(then.catalog)
         if self._durability != "memory":
             self._append(Record(then.epoch, time(), {}, views, began=sorted(began)))
         try:
             with _storage(self._disk, "written"):
-                catalog = f"{_CATALOGS}/{self._lease.fence:08}-{then.epoch:012}.json"
-                manifest.put(self._disk, catalog, described)
-                fold = self._keep(then, catalog)
+                fold = self._keep(then, self._prepared)
         finally:
             # Whether it counts or not, the next record has nothing to do with this one.
             self._log.abandon()
@@ -214,6 +219,7 @@ class Store:
         with suppress(OSError):
             self._log.close()
         self._lease.release()
+        compaction.limit_memory(None)
 
     # -- folding
 
