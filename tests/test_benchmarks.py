@@ -35,6 +35,8 @@ SOME = [
     ("many_views", "creating the 101st view"),
     ("long_run", "aggregate"),
     ("load", "join, view first"),
+    ("durable", "commits of ten rows"),
+    ("durable", "state of four times the memory"),
     ("load", "growth, top-k"),
 ]
 

@@ -141,7 +141,7 @@ class Arrangement:
         if not found:
             return self._no_matches(wanted)
         asked = _joined([asked for _, asked, _ in found])
-        weights = _joined([run.weights.take(at, axis=0) for run, _, at in found])
+        weights = _joined([run.weights[at] for run, _, at in found])
         rows = self._rows_at([(run.block, at) for run, _, at in found], wanted)
         # Rows of one run are different, but perhaps not in the columns wanted.
         return Matches(asked, rows, weights, settled=wanted is None and len(found) == 1)
@@ -194,6 +194,7 @@ class Arrangement:
             return self
         merging = self._merging
         if merging is not None:
+            # What becomes part of a larger one is not merged any more: the arrangement sees that, and begins again.
             single = {first: new for first, (old, new) in exchanges.items() if len(old) == 1}
             merging = replace(merging, pieces=tuple(single.get(run, run) for run in merging.pieces))
         return self._of(exchanged(pieces, exchanges), merging)

@@ -43,8 +43,11 @@ class Merging:
         return self.result.done()
 
     def concerns(self, present: tuple[Run, ...]) -> bool:
-        """Whether the runs being merged are among these; not if somebody needed them merged at once."""
-        return self.pieces[-1] in present
+        """Whether the runs being merged are among these, side by side; not if somebody needed them merged at once."""
+        if self.pieces[-1] not in present:
+            return False
+        end = self.end(present)
+        return present[max(0, end - len(self.pieces)) : end] == self.pieces
 
     def end(self, present: tuple[Run, ...]) -> int:
         """How many of the runs present are the ones being merged, or older."""

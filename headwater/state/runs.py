@@ -63,7 +63,7 @@ class Run:
 
     def takes(self, count: int) -> bool:
         """Whether so many rows are best added to this run: the two are no more work than the new ones alone."""
-        return len(self.hashes) + count <= FEW and self.block.nbytes <= _FEW_BYTES
+        return len(self) + count <= FEW and self.block.nbytes <= _FEW_BYTES
 
 
 def build(made: Format, rows: pa.RecordBatch, weights: NDArray[np.int64], key: Key, onto: Run | None = None) -> Run:
