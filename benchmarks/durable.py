@@ -110,6 +110,7 @@ def writing(scale: Scale) -> list[Figure]:
 def larger_than_memory(scale: Scale) -> list[Figure]:
     """A join whose state is four times as large as the memory it may take, beside one that has all of it in memory."""
     rows = scale.rows // 5
+    size = min(RECORD, rows // 100)
     times, held = {}, {}
     with connected() as plain, tempfile.TemporaryDirectory(dir=scale.directory) as folder:
         for name in ("memory", "budget"):
@@ -125,8 +126,8 @@ def larger_than_memory(scale: Scale) -> list[Figure]:
             for start in range(0, rows, max(1, rows // 50)):
                 for other, (_, whole) in pieces.items():
                     session.insert(other, whole.slice(start, max(1, rows // 50)))
-            commits(session, "r", table, RECORD, 5)
-            times[name] = median(commits(session, "r", table, RECORD, scale.repeats(RECORD)))
+            commits(session, "r", table, size, 5)
+            times[name] = median(commits(session, "r", table, size, scale.repeats(size)))
             held[name] = int(view.stats()["state_bytes"])
             held[f"{name} anonymous"] = _anonymous() - before
         note("comparing with Spark")
@@ -136,7 +137,7 @@ def larger_than_memory(scale: Scale) -> list[Figure]:
         session.close()
     details = {"refresh_s": times["budget"], "memory_s": times["memory"], **held}
     share = times["budget"] / times["memory"]
-    return [Figure("state of four times the memory", "memory", "refresh to in memory", share, "×", RECORD, details)]
+    return [Figure("state of four times the memory", "memory", "refresh to in memory", share, "×", size, details)]
 
 
 def _sync_seconds(folder: Path, repeats: int) -> float:
