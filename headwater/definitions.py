@@ -162,6 +162,7 @@ def _facts(now: Snapshot) -> dict[str, Facts]:
     return {
         name: Facts(now.kept(entry), entry.key if isinstance(entry, TableEntry) else None)
         for name, entry in now.entries.items()
+        if entry.contents in now.states
     }
 
 

@@ -174,14 +174,16 @@ class StorageFailed(HeadwaterError):
 
 
 class DamagedFile(HeadwaterError):
-    """A file that is missing or is not what was written."""
+    """A file that is missing or is not what was written, from one byte to another, or to its end."""
 
     code = "DAMAGED_FILE"
 
-    def __init__(self, file: str, what: str, affected: str = "") -> None:
+    def __init__(self, file: str, what: str, affected: str = "", *, start: int = 0, stop: int | None = None) -> None:
         super().__init__(f"the file {file!r} is damaged: {what}{affected}")
         self.file = file
         self.what = what
+        self.start = start
+        self.stop = stop
 
 
 class LostState(HeadwaterError):

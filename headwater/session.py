@@ -151,7 +151,9 @@ class Session:
         self._require_open()
         if self._reader is None:
             raise NotSupported('this session makes the epochs itself; only sessions with mode "r" wait for them')
-        self.epochs.now = self._reader.wait(self.epochs.now, timeout)
+        from headwater.store.opening import go_on
+
+        go_on(self._reader, self.epochs, timeout)
         return self.epoch
 
     def at(self, epoch: int) -> Past:

@@ -38,8 +38,12 @@ class Building:
         self._new = [step for step in catalog.steps if step not in existing and (step not in lost or step in repaired)]
         self._views = {name: catalog.views[name] for name in rebuilt}
         self._replaced = {name: old.views[name] for name in rebuilt if name in old.views}
-        self.restarted = [name for name, view in self._replaced.items() if view.kept.types != self._views[name].kept.types]
-        """The views with other columns than before: their history begins anew, with all rows."""
+        self.restarted = [
+            name
+            for name, view in self._replaced.items()
+            if view.contents not in existing or view.kept.types != self._views[name].kept.types
+        ]
+        """The views that were lost, or have other columns than before: their history begins anew, with all rows."""
         shown = [view.kept for view in (*self._views.values(), *self._replaced.values())]
         inputs = [child for step in self._new for child in step.inputs]
         self.read = frozenset(existing.intersection([*shown, *inputs]))

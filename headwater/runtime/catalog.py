@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from headwater.compiler.compiler import Compiler
     from headwater.compiler.dataflow import Step
     from headwater.delta import Delta
+    from headwater.errors import DamagedFile
     from headwater.frontend.catalyst import Query
     from headwater.operators.operator import Key, State
     from headwater.operators.ordering import Order
@@ -181,12 +182,12 @@ class Snapshot:
             raise self._lost(entry)
         return self.states[entry.contents][0]
 
-    def without(self, file: str) -> Snapshot:
-        """The same without the states that are in a file, and all that follows from them."""
+    def without(self, damage: DamagedFile) -> Snapshot:
+        """The same without the states that are in the damaged part of a file, and all that follows from them."""
         lost: set[Step] = set()
         for step in self.catalog.steps:
             state = self.states.get(step, ())
-            if any(run.file == file for arrangement in state for run in arrangement.runs) or lost.intersection(step.inputs):
+            if any(run.is_hit(damage) for arrangement in state for run in arrangement.runs) or lost.intersection(step.inputs):
                 lost.add(step)
         return Snapshot(self.epoch, self.catalog, {step: state for step, state in self.states.items() if step not in lost})
 
@@ -217,7 +218,11 @@ class Snapshot:
     @property
     def content(self) -> Backfill:
         """What steps give at this epoch, taken from the arrangements there are."""
-        return Backfill(self.states, self.catalog.arranged)
+        if self.is_whole:
+            return Backfill(self.states, self.catalog.arranged)
+        readers = {step.inputs[0]: step for step in self.states if isinstance(step.operator, Arrange)}
+        lost = {table.source: self._lost(table) for table in self.tables.values() if table.contents not in self.states}
+        return Backfill(self.states, readers, lost)
 
     def readers(self, name: str) -> list[ViewEntry]:
         """The views that read a table or view directly."""

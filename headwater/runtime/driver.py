@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     States = Mapping[Step, State]
 
 _NONE: States = MappingProxyType({})
+_NOTHING_LOST: Mapping[Step, Exception] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,13 @@ def _input(child: Step, states: States, outcome: Outcome) -> Input:
 class Backfill:
     """Builds new steps over existing content: their states, and what they give, as if they had been there from the start."""
 
-    def __init__(self, states: States, readers: Mapping[Step, Step]) -> None:
-        """`readers` maps a step to an arrangement of its output, if there is one."""
+    def __init__(self, states: States, readers: Mapping[Step, Step], lost: Mapping[Step, Exception] = _NOTHING_LOST) -> None:
+        """`readers` maps a step to an arrangement of its output, if there is one; `lost` are tables whose rows are gone."""
         self.built: dict[Step, State] = {}
         self.work: dict[Step, Work] = {}
         self._existing = states
         self._readers = readers
+        self._lost = lost
         self._contents: dict[Step, Delta] = {}
 
     def build(self, steps: Sequence[Step]) -> None:
@@ -128,6 +130,8 @@ class Backfill:
         return state
 
     def _run(self, step: Step) -> State:
+        if step in self._lost:
+            raise self._lost[step]
         started = perf_counter()
         state, first = step.operator.start()
         inputs = [self._whole(child) for child in step.inputs]

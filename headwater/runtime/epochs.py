@@ -126,7 +126,7 @@ class Epochs:
         """Goes on without what was in a damaged file; gives the error with the names of what is affected."""
         with self.writing:
             before = self.now.lost
-            self.now = self.now.without(damage.file)
+            self.now = self.now.without(damage)
             lost = [entry for entry in self.now.lost if entry not in before]
         views = ", ".join(repr(entry.name) for entry in lost if isinstance(entry, ViewEntry))
         tables = ", ".join(repr(entry.name) for entry in lost if not isinstance(entry, ViewEntry))
@@ -143,7 +143,11 @@ class Epochs:
     def changes(self, name: str, after: int) -> list[tuple[int, Delta]]:
         """What changed in a table or view after an epoch, delta by delta; views with the columns that only order them."""
         known = self.history.since(name, after)
-        return self.journal.changes(name, after, self.history.earliest(name)) if known is None else known
+        if known is None:
+            # The journal may know of one that is under way.
+            now = self.now.epoch
+            known = [change for change in self.journal.changes(name, after, self.history.earliest(name)) if change[0] <= now]
+        return known
 
     def at(self, entry: Entry, epoch: int) -> Delta:
         """The rows that a table or view had at an epoch: those of now, less all that changed since."""

@@ -16,7 +16,7 @@ import numpy as np
 from headwater.errors import HistoryGone
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from headwater.delta import Delta
 
@@ -44,11 +44,11 @@ class History:
         self._most = ROWS if rows is None else rows
         self._relations: dict[str, _Changes] = {}
 
-    def restart(self, epoch: int) -> None:
-        """From here on, nothing is known of the epochs up to this one."""
+    def restart(self, epoch: int, began: Mapping[str, int]) -> None:
+        """From here on, nothing is known of the epochs up to this one, but with which of them tables and views `began`."""
         with self._lock:
             self._start = epoch
-            self._relations = {}
+            self._relations = {name: _Changes(self._most, gone=epoch, began=first) for name, first in began.items()}
 
     def begin(self, names: Collection[str], epoch: int) -> None:
         """Tables and views that are new, or begin anew, with an epoch."""

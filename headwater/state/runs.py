@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
+    from headwater.errors import DamagedFile
     from headwater.state.blocks import Format
 
     Key = tuple[int, ...]
@@ -50,6 +51,10 @@ class Run:
     def file(self) -> str | None:
         """The file that holds it; None if it is in memory only."""
         return None
+
+    def is_hit(self, damage: DamagedFile) -> bool:  # noqa: ARG002
+        """Whether it lies in the damaged part of a file."""
+        return False
 
     @property
     def nbytes(self) -> int:

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from headwater.errors import DamagedFile, InvalidTarget, StorageFailed, UnknownFormat
 from headwater.store import lease, log, manifest, runfiles
-from headwater.store.disk import LocalDisk
+from headwater.store.disk import MARK, LocalDisk
 from headwater.store.opening import disk_at
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _identity(source: Disk) -> str:
 def _is_empty(disk: Disk) -> bool:
     if isinstance(disk, LocalDisk):
         return not disk.root.exists() or not any(disk.root.iterdir())
-    return disk.size(manifest.MARK) is None and not any(disk.files(folder) for folder in _FOLDERS)
+    return disk.size(MARK) is None and not any(disk.files(folder) for folder in _FOLDERS)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from headwater.errors import DamagedFile, UnknownFormat, UnreadableCatalog
 from headwater.store import lease, log, manifest, runfiles
-from headwater.store.records import Decoder
+from headwater.store.records import Decoder, says_certain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,7 +92,7 @@ class _Check:
     def _lease(self) -> Iterator[Finding]:
         try:
             lease.current(self.disk)
-        except (ValueError, TypeError):
+        except DamagedFile:
             yield Finding(lease.FILE, "it does not say who may write; remove it when nobody does")
 
     # -- the manifest, and what it names
@@ -203,7 +203,7 @@ def _of_segment(segment: Segment, end: int | None, data: bytes, epoch: int) -> I
             yield Finding(segment.name, what, is_damage=False)
         else:
             yield _missing(segment, expected, end - 1, epoch)
-    elif end is None and log.continues(data, stop):
+    elif end is None and says_certain(data, stop, expected):
         what = f"what it says at byte {stop:,} is not what was written, and more follows"
         yield Finding(segment.name, what, (_since(expected, epoch),))
 

@@ -12,6 +12,7 @@ import os
 from contextlib import contextmanager, suppress
 from mmap import ACCESS_COPY, mmap
 from pathlib import Path, PurePosixPath
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 
 _WORKING = ".part"
 _LOCK = "lease.lock"
+# What is done under the lock takes milliseconds.
+_PATIENCE = 10.0
+_INTERVAL = 0.005
+MARK = "headwater.json"
+# What may be there before the mark is.
+FIRST = frozenset({MARK, MARK + _WORKING, _LOCK})
 
 
 class Appending(Protocol):
@@ -37,6 +44,10 @@ class Appending(Protocol):
 
     def sync(self) -> None:
         """What was appended is certain from here on."""
+        ...
+
+    def cut(self, size: int) -> None:
+        """Takes back what came after the first `size` bytes, as far as that can be done."""
         ...
 
     def close(self) -> None: ...
@@ -77,7 +88,7 @@ class Disk(Protocol):
         ...
 
     def files(self, folder: str) -> list[str]:
-        """The names of all files in a folder, in order."""
+        """The names of all files in a folder, in order; also of those that someone left who was killed amid `replace`."""
         ...
 
     def remove(self, name: str) -> None:
@@ -94,6 +105,10 @@ class Disk(Protocol):
 
     def exclusive(self) -> AbstractContextManager[None]:
         """At most one process at a time is within, as far as the file system knows how."""
+        ...
+
+    def undisturbed(self) -> AbstractContextManager[None]:
+        """Nobody is within `exclusive` meanwhile, where the file system has locks; where it has none, this does not wait."""
         ...
 
 
@@ -161,7 +176,7 @@ class LocalDisk:
             found = sorted(entry.name for entry in os.scandir(self.path(folder)) if entry.is_file())
         except FileNotFoundError:
             return []
-        return [f"{folder}/{name}" for name in found if not name.endswith(_WORKING)]
+        return [f"{folder}/{name}" for name in found]
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
@@ -179,8 +194,11 @@ class LocalDisk:
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         with self.path(_LOCK).open("wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            _lock(file.fileno())
             yield
+
+    def undisturbed(self) -> AbstractContextManager[None]:
+        return self.exclusive()
 
     def path(self, name: str) -> Path:
         return self.root / name
@@ -207,8 +225,26 @@ class LocalLog:
     def sync(self) -> None:
         os.fdatasync(self._descriptor)
 
+    def cut(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+        self.size = size
+
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    """Waits for the lock, but not for ever: whoever has it may be asleep."""
+    end = monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if monotonic() > end:
+                raise OSError(error.errno, f"another process holds {_LOCK!r} and does not go on") from error
+            sleep(_INTERVAL)
+        else:
+            return
 
 
 def _sync(path: Path) -> None:

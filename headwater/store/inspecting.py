@@ -11,6 +11,7 @@ from headwater.errors import DamagedFile, LostState
 from headwater.explanation import maintenance
 from headwater.runtime.catalog import Snapshot, TableEntry
 from headwater.store import lease, log, manifest
+from headwater.store.disk import MARK
 from headwater.store.reading import Reader
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from headwater.store.manifest import Manifest
 
 _FOLDERS = ("runs", "catalogs", manifest.FOLDER, log.FOLDER)
-_FILES = (manifest.MARK, lease.FILE)
+_FILES = (MARK, lease.FILE)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@
     alive    a holder touches the lease three times within its time-out; one that has not, or whose process is gone, has lost it
 
 A writer that was asleep cannot know that it has lost the lease until it looks. So it looks *after* its record is on disk and
-before it tells anyone: if the lease was still its own then, whoever takes over will read that record.
+before it tells anyone: if the lease was still its own then, whoever takes over will read that record. What must not happen
+after the lease is lost — to release it, to take something back — is done while nobody can take it.
 """
 
 from __future__ import annotations
@@ -13,16 +14,20 @@ import getpass
 import json
 import os
 import socket
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from threading import Event, Thread
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from headwater.errors import DirectoryInUse
+import xxhash
+
+from headwater.errors import DamagedFile, DirectoryInUse, HeadwaterError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from headwater.store.disk import Disk
 
 FILE = "lease.json"
@@ -81,13 +86,19 @@ class Lease:
         """Lets the next one in at once."""
         self._over.set()
         self._heart.join()
-        with suppress(DirectoryInUse, OSError):
-            self.require()
+        with suppress(HeadwaterError, OSError), self.kept():
             _put(self._disk, Holder(**{**asdict(self.holder), "released": True}))
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Nobody else takes the lease within; raises if it is lost already."""
+        with self._disk.undisturbed():
+            self.require()
+            yield
 
     def _beat(self) -> None:
         while not self._over.wait(self._timeout / 3):
-            with suppress(OSError, DirectoryInUse):
+            with suppress(OSError, HeadwaterError):
                 self.require()
                 self._disk.touch(FILE)
 
@@ -98,7 +109,7 @@ def acquire(disk: Disk, timeout: float = TIMEOUT, above: int = 0) -> Lease:
     The fence is higher than `above`, whatever became of the lease of those who wrote before.
     """
     with disk.exclusive():
-        before = current(disk)
+        before = _before(disk, timeout)
         if before is not None and not (before.released or before.gone):
             age = time() - disk.touched(FILE)
             if age < timeout:
@@ -120,13 +131,35 @@ def acquire(disk: Disk, timeout: float = TIMEOUT, above: int = 0) -> Lease:
 def current(disk: Disk) -> Holder | None:
     """The last one who took the lease."""
     try:
-        return Holder(**json.loads(disk.read(FILE)))
+        said = json.loads(disk.read(FILE))
+        check = said.pop("check", None)
+        if check not in (None, _check(said)):
+            raise DamagedFile(FILE, "its checksum is not the one it was written with")
+        return Holder(**said)
     except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, AttributeError) as error:
+        raise DamagedFile(FILE, "it does not say who may write") from error
+
+
+def _before(disk: Disk, timeout: float) -> Holder | None:
+    """Who is to be asked; of a file that cannot be read, nobody, when it was not touched for long enough."""
+    try:
+        return current(disk)
+    except DamagedFile as damage:
+        if time() - disk.touched(FILE) < timeout:
+            what = f"{damage.what}, so that nobody knows who writes here; if nobody does, try again in {timeout:.0f} s"
+            raise DamagedFile(FILE, what) from damage
         return None
 
 
 def _put(disk: Disk, holder: Holder) -> None:
-    disk.replace(FILE, json.dumps(asdict(holder)).encode())
+    said = asdict(holder)
+    disk.replace(FILE, json.dumps({**said, "check": _check(said)}).encode())
+
+
+def _check(said: Any) -> str:  # noqa: ANN401  (as it was read)
+    return xxhash.xxh3_64_hexdigest(json.dumps(said, sort_keys=True).encode())
 
 
 def _user() -> str:
@@ -137,9 +170,10 @@ def _user() -> str:
 
 
 def _started(process: int) -> str:
-    """When a process of this system started, as the kernel counts; empty if there is none."""
+    """When a process of this system started, as the kernel counts; empty if there is none, or only what is left of one."""
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            return file.read().rpartition(")")[2].split()[19]
+            state = file.read().rpartition(")")[2].split()
     except OSError:
         return ""
+    return "" if state[0] in "ZX" else state[19]

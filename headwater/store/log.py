@@ -11,12 +11,14 @@ found again.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from headwater.errors import DamagedFile
 from headwater.runtime.history import history_gone
-from headwater.store.records import Decoder, Encoder, framed
+from headwater.store.records import Decoder, Encoder, says_certain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,80 +51,100 @@ def segments(disk: Disk) -> list[Segment]:
 
 
 class Writer:
-    """The end of the log."""
+    """The end of the log. One thread at a time writes; others may sync."""
 
     def __init__(self, disk: Disk, fence: int) -> None:
         self._disk = disk
         self._fence = fence
         self._serial = max((segment.serial for segment in segments(disk)), default=0)
         self._file: Appending | None = None
+        # A file is not closed while someone syncs it.
+        self._syncing = Lock()
         self._encoder = Encoder()
+        self._last = 0
+        self._certain = 0
+        self._before = 0
         self.bytes = 0
-        """Written since the segment began."""
+        """How many are in this segment."""
+        self.failed: OSError | None = None
+        """Why something that was appended may never become certain."""
 
-    def begin(self, first: int) -> Segment:
+    def begin(self, first: int) -> None:
         """The next segment, for the epochs from here on; what the one before says is certain first."""
         self.sync()
         self.close()
         self._serial += 1
-        segment = Segment(self._fence, self._serial, first)
-        self._file = self._disk.log(segment.name)
+        self._file = self._disk.log(Segment(self._fence, self._serial, first).name)
         self._encoder = Encoder()
-        self.bytes = 0
-        return segment
+        self._last = self._certain = first - 1
+
+    def fits(self, epoch: int) -> bool:
+        """Whether an epoch can be added to this segment; else another one is to begin with it."""
+        return self._file is not None and epoch > self._last
 
     def append(self, record: Record) -> None:
-        """Writes a record, all of it or, as far as anyone will ever see, nothing."""
-        if self._file is None:
-            self.begin(record.epoch)
+        """Writes a record. If that fails, or nobody is told of it, `take_back` comes next, or another record of that epoch."""
         assert self._file is not None
-        try:
-            self._file.append(self._encoder.encode(record))
-        except OSError:
-            self.abandon()
-            raise
+        self._last, self._before = record.epoch, self._file.size
+        self._file.append(self._encoder.encode(record, self._certain))
         self.bytes = self._file.size
 
     def sync(self) -> None:
         """All that was appended is certain."""
-        file = self._file
-        if file is not None:
+        with self._syncing:
+            if self._file is None:
+                return
+            last = self._last
             try:
-                file.sync()
-            except OSError:
-                if file is self._file:
-                    self.abandon()
-                    raise
+                self._file.sync()
+            except OSError as error:
+                self.failed = error
+                raise
+            self._certain = max(self._certain, last)
 
-    def abandon(self) -> None:
-        """The last record, of which nobody knows how much is on disk, does not count: the next one begins a segment."""
+    def take_back(self) -> None:
+        """The last record, of which nobody knows how much is on disk, does not count. The next one begins a segment."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.cut(self._before)
+        with suppress(OSError):
+            self.sync()
         self.close()
 
     def close(self) -> None:
-        file, self._file = self._file, None
-        self.bytes = 0
-        if file is not None:
-            file.close()
+        with self._syncing:
+            file, self._file, self.bytes = self._file, None, 0
+            if file is not None:
+                try:
+                    file.close()
+                except OSError as error:
+                    self.failed = error
 
 
 class Follower:
     """Reads the log as it grows."""
 
-    def __init__(self, disk: Disk, after: int) -> None:
+    def __init__(self, disk: Disk, after: int, source: Segment | None = None) -> None:
+        """Begins after an epoch; `source` is the segment that this epoch was read from."""
         self._disk = disk
         self.after = after
+        self.source = source
         self._segment: Segment | None = None
         self._offset = 0
         self._decoder = Decoder()
 
-    def poll(self) -> Iterator[Record]:
-        """The records of the epochs that come next, as far as they can be had; a gap ends them."""
-        for segment, end in with_ends(segments(self._disk)):
+    def poll(self, found: Sequence[Segment]) -> Iterator[Record]:
+        """The records of the epochs that come next in the segments there are, as far as they can be had; a gap ends them."""
+        for segment, end in with_ends(found):
             if (self._segment is not None and segment < self._segment) or (end is not None and end <= self.after + 1):
                 continue
             if segment != self._segment:
                 self._segment, self._offset, self._decoder = segment, 0, Decoder()
             yield from self._of_segment(segment, end)
+
+    def was_misled(self, found: Sequence[Segment]) -> bool:
+        """Whether something that was read is void, as a later one of the segments there are tells."""
+        return self.source is not None and any(self.source < other and other.first <= self.after for other in found)
 
     def _of_segment(self, segment: Segment, end: int | None) -> Iterator[Record]:
         try:
@@ -137,7 +159,7 @@ class Follower:
                 return
             self._offset = start + stop
             if record.epoch == self.after + 1:
-                self.after = record.epoch
+                self.after, self.source = record.epoch, segment
                 yield record
 
 
@@ -147,22 +169,31 @@ def read(disk: Disk, after: int) -> Iterator[Record]:
     for segment, end in with_ends(found):
         if end is not None and end <= after + 1:
             continue
-        expected = max(segment.first, after + 1)
-        for record in _records(disk, segment, last=end is None):
+        data = disk.read(segment.name)
+        expected, place = segment.first, 0
+        for record, stop in Decoder().decode(data):
             if end is not None and record.epoch >= end:
                 break
+            expected, place = record.epoch + 1, stop
             if record.epoch > after:
-                expected = record.epoch + 1
                 yield record
-        if end is not None and expected < end:
-            raise DamagedFile(segment.name, f"the epochs from {expected} to {end - 1} cannot be read")
+        if expected < end if end is not None else says_certain(data, place, expected):
+            epochs = f"{max(expected, after + 1)}" + ("" if end is None else f" to {end - 1}")
+            raise DamagedFile(segment.name, f"the epochs from {epochs} cannot be read, which begin at byte {place:,}")
 
 
 def changes(disk: Disk, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
-    """What changed in a table or view after an epoch, where otherwise only what is after the `earliest` is known."""
-    earliest = min((segment.first - 1 for segment in segments(disk)), default=earliest)
-    if after < earliest:
-        raise history_gone(name, after, earliest)
+    """What changed in a table or view after an epoch, where nothing is logged that comes before the `earliest`."""
+    while True:
+        earliest = max(earliest, min((segment.first - 1 for segment in segments(disk)), default=earliest))
+        if after < earliest:
+            raise history_gone(name, after, earliest)
+        # A segment that is gone was removed meanwhile.
+        with suppress(FileNotFoundError):
+            return _changes(disk, name, after)
+
+
+def _changes(disk: Disk, name: str, after: int) -> list[tuple[int, Delta]]:
     found: list[tuple[int, Delta]] = []
     for record in read(disk, after):
         if record.began is not None and name in record.began:
@@ -181,17 +212,3 @@ def with_ends(found: Sequence[Segment]) -> list[tuple[Segment, int | None]]:
         ends.append(end)
         end = segment.first if end is None else min(end, segment.first)
     return list(zip(found, reversed(ends), strict=True))
-
-
-def _records(disk: Disk, segment: Segment, *, last: bool) -> Iterator[Record]:
-    data = disk.read(segment.name)
-    end = 0
-    for record, end in Decoder().decode(data):  # noqa: B007  (the last end is wanted)
-        yield record
-    if last and continues(data, end):
-        raise DamagedFile(segment.name, f"what it says at byte {end:,} is not what was written, and more follows")
-
-
-def continues(data: bytes, start: int) -> bool:
-    """Whether a whole record comes after a place where none begins: then it is damage, and not the end of a torn write."""
-    return any(framed(data, place) for place in range(start + 8, len(data), 8))

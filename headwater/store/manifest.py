@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -20,16 +20,16 @@ import xxhash
 
 from headwater.errors import DamagedFile, UnknownFormat
 from headwater.state.arrangement import Arrangement
+from headwater.store.disk import MARK
 from headwater.store.runfiles import Place, StoredRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from headwater.operators.operator import State
     from headwater.store.disk import Disk
 
 FORMAT = 1
-MARK = "headwater.json"
 FOLDER = "manifests"
 _NAME = re.compile(r"manifests/(\d+)-(\d+)\.json")
 
@@ -44,10 +44,14 @@ class Manifest:
     catalog: str | None
     states: tuple[tuple[Kept, ...] | None, ...]
     """None for a step whose state was lost and not repaired yet."""
+    began: Mapping[str, int] = field(default_factory=dict)
+    """The epochs with which tables and views came to be."""
+    history: int = 0
+    """The epoch after which the log tells everything."""
 
     @property
     def name(self) -> str:
-        return f"{FOLDER}/{self.fence:08}-{self.epoch:012}.json"
+        return name_of(self.fence, self.epoch)
 
     def places(self) -> Iterator[Place]:
         return (place for state in self.states for kept in state or () for place in kept.runs)
@@ -77,6 +81,10 @@ class Kept:
     def arrangement(self, disk: Disk) -> Arrangement:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.columns)))
         return Arrangement(schema, self.key, self.width, tuple(StoredRun(disk, place) for place in self.runs))
+
+
+def name_of(fence: int, epoch: int) -> str:
+    return f"{FOLDER}/{fence:08}-{epoch:012}.json"
 
 
 def states(disk: Disk, manifest: Manifest) -> list[State | None]:

@@ -164,6 +164,11 @@ class ObjectDisk:
         yield
         sleep(self._settling)
 
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """There are no locks, and what is done within cannot wait."""
+        yield
+
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
 
@@ -191,9 +196,10 @@ class ObjectLog:
         self._pending: list[bytes] = []
         self._adding = Lock()
         self._syncing = Lock()
-        self._parts = 0
+        # Where each part begins; the first one is empty, and makes the log known.
+        self._starts: list[int] = []
         self.size = 0
-        self._put(b"")
+        self._put(b"", -1)
 
     def append(self, pieces: Sequence[bytes | pa.Buffer]) -> None:
         whole = b"".join(pieces)
@@ -205,12 +211,23 @@ class ObjectLog:
         with self._syncing:
             with self._adding:
                 pending, self._pending = self._pending, []
+                start = self.size - sum(map(len, pending))
             if pending:
-                self._put(b"".join(pending))
+                self._put(b"".join(pending), start)
+
+    def cut(self, size: int) -> None:
+        """What was put stays, unless it all came after that; then whatever there is of it goes."""
+        with self._syncing, self._adding:
+            while self._pending and self.size > size:
+                self.size -= len(self._pending.pop())
+            while self._starts and self._starts[-1] >= size:
+                self._starts.pop()
+                self._disk.remove(f"{self._name}/{len(self._starts):08}")
 
     def close(self) -> None:
         self.sync()
 
-    def _put(self, data: bytes) -> None:
-        self._disk.put_part(self._name, self._parts, data)
-        self._parts += 1
+    def _put(self, data: bytes, start: int) -> None:
+        # Noted before, for what fails may have arrived.
+        self._starts.append(start)
+        self._disk.put_part(self._name, len(self._starts) - 1, data)

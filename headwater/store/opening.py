@@ -10,7 +10,7 @@ from headwater.errors import InvalidOption, StorageFailed, UnknownFormat, Unread
 from headwater.runtime.epochs import Epochs
 from headwater.runtime.history import History
 from headwater.store.catalogs import decode_catalog, decode_tables, encode_catalog
-from headwater.store.disk import LocalDisk
+from headwater.store.disk import FIRST, MARK, LocalDisk
 from headwater.store.reading import Reader, ReadOnlyJournal
 from headwater.store.store import DURABILITY, Retention, Store
 
@@ -80,6 +80,7 @@ def open_to_write(
         now = store.snapshot(_decoder(engine, wanted))
         # The log has what is older: memory is for who follows closely.
         epochs = Epochs(now, History(now.epoch, _RECENT))
+        epochs.history.restart(now.epoch, store.began)
         for file in store.missing():
             epochs.set_aside(file)
         for record in store.tail():
@@ -94,12 +95,21 @@ def open_to_write(
 
 def open_to_read(disk: Disk, engine: Engines) -> tuple[Reader, Epochs]:
     """One of many readers, and the newest epoch."""
-    reader = Reader(disk, lambda described: _decoder(engine)(described)[0])
     epochs = Epochs()
     epochs.journal = ReadOnlyJournal(disk)
-    epochs.now = reader.newest(epochs.now)
-    epochs.history.restart(epochs.now.epoch)
+    try:
+        reader = Reader(disk, lambda described: _decoder(engine)(described)[0])
+        go_on(reader, epochs, 0)
+    except OSError as error:
+        raise StorageFailed(f"{disk.place!r} cannot be read: {error.strerror or error}") from error
     return reader, epochs
+
+
+def go_on(reader: Reader, epochs: Epochs, timeout: float | None) -> None:
+    """To the newest epoch; of what was before, the log tells."""
+    then = reader.wait(epochs.now, timeout)
+    epochs.history.restart(then.epoch, reader.began)
+    epochs.now = then
 
 
 def decoded_without_spark(described: Any) -> Catalog:  # noqa: ANN401  (as it was stored)
@@ -134,7 +144,7 @@ def _make(disk: LocalDisk) -> None:
     """The directory, if it is not there yet; one with other things in it is left alone."""
     try:
         disk.root.mkdir(parents=True, exist_ok=True)
-        strange = disk.size("headwater.json") is None and any(disk.root.iterdir())
+        strange = disk.size(MARK) is None and any(entry.name not in FIRST for entry in disk.root.iterdir())
     except OSError as error:
         raise StorageFailed(f"{disk.place!r} cannot be used: {error.strerror or error}") from error
     if strange:

@@ -9,6 +9,7 @@ manifest is there.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,11 @@ class Reader:
         """The manifest that was read last, and the catalog that it names, with the steps by which views are maintained."""
         return self._manifest, self._whole
 
+    @property
+    def began(self) -> Mapping[str, int]:
+        """The epochs with which tables and views came to be."""
+        return {} if self._manifest is None else self._manifest.began
+
     def wait(self, now: Snapshot, timeout: float | None) -> Snapshot:
         """The newest epoch, as soon as it is later than the one given, or the time is over."""
         end = None if timeout is None else monotonic() + timeout
@@ -74,18 +80,24 @@ class Reader:
         """What the log adds."""
         if self._manifest is None:
             return now
-        before = self._follower.after
-        records = list(self._follower.poll())
-        holder = lease.current(self._disk)
-        newest = max(log.segments(self._disk), default=None)
-        if holder is not None and newest is not None and not holder.released and holder.fence > newest.fence:
+        before, source = self._follower.after, self._follower.source
+        found = log.segments(self._disk)
+        misled = self._follower.was_misled(found)
+        records = list(self._follower.poll(found))
+        fence = self._fence_of_holder()
+        found = log.segments(self._disk)
+        if misled or self._follower.was_misled(found):
+            # A commit failed when its record was on disk already: back to what is certain.
+            self._manifest = None
+            return now
+        if found and found[-1].fence < fence:
             # Someone is taking over, and says in a moment which of these count.
-            self._follower = log.Follower(self._disk, before)
+            self._follower = log.Follower(self._disk, before, source)
             return now
         for number, record in enumerate(records):
             if record.began is not None:
                 # Its manifest says what there is now.
-                self._follower = log.Follower(self._disk, record.epoch - 1)
+                self._follower = log.Follower(self._disk, record.epoch - 1, self._follower.source)
                 return _after(now, records[:number])
         return _after(now, records)
 
@@ -93,7 +105,9 @@ class Reader:
         """What a newer manifest says, if there is one."""
         while True:
             found, present = manifest.newest(self._disk), self._manifest
-            if found is None or found == present:
+            if found is None or found.catalog is None or found == present:
+                return now
+            if present is not None and found.fence < self._fence_of_holder():
                 return now
             if present is not None and found.epoch <= now.epoch and found.catalog == present.catalog:
                 # The same in other files: there is no need to leave those that are open.
@@ -104,6 +118,14 @@ class Reader:
                 self._manifest = found
                 self._follower = log.Follower(self._disk, found.epoch)
                 return snapshot
+
+    def _fence_of_holder(self) -> int:
+        """The fence of who writes, or is about to; 0 if nobody does."""
+        with suppress(DamagedFile):
+            holder = lease.current(self._disk)
+            if holder is not None and not holder.released and not holder.gone:
+                return holder.fence
+        return 0
 
     def _loaded(self, found: Manifest) -> tuple[Catalog, Snapshot] | None:
         """A manifest's content; None if its files are gone, for there is a newer one."""
@@ -177,7 +199,8 @@ class ReadOnlyJournal:
         raise self._refusal
 
     def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
-        return log.changes(self._disk, name, after, earliest)
+        found = manifest.newest(self._disk)
+        return log.changes(self._disk, name, after, earliest if found is None else found.history)
 
     @property
     def _refusal(self) -> ReadOnly:

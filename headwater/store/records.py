@@ -1,7 +1,8 @@
 """Records of the log: what one epoch changed, in bytes that tell whether they are whole.
 
     record  =  length | checksum | head | delta | delta | …
-    head    =  JSON: epoch, time, and of each delta the relation, its length, and, the first time in a segment, its columns
+    head    =  JSON: epoch, time, the epoch up to which all was certain when it was written, and of each delta the relation,
+               its length, and, the first time in a segment, its columns
 
 Deltas are Arrow messages with the weights as their last column. Of a record that was not written to its end, or that was
 damaged, nothing is read: the checksum is over all of it.
@@ -13,7 +14,7 @@ import base64
 import json
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import xxhash
@@ -45,8 +46,8 @@ class Encoder:
     def __init__(self) -> None:
         self._described: dict[str, pa.Schema] = {}
 
-    def encode(self, record: Record) -> list[bytes | pa.Buffer]:
-        """The pieces of a record."""
+    def encode(self, record: Record, certain: int) -> list[bytes | pa.Buffer]:
+        """The pieces of a record, written when all epochs up to a `certain` one were certain."""
         described = []
         bodies: list[bytes | pa.Buffer] = []
         for kind, deltas in (("table", record.tables), ("view", record.views)):
@@ -57,7 +58,8 @@ class Encoder:
                 described.append(entry if columns is None else {**entry, "columns": columns})
                 bodies.append(body)
         began = {} if record.began is None else {"began": record.began}
-        head = json.dumps({"epoch": record.epoch, "time": record.time, "deltas": described, **began}).encode()
+        said = {"epoch": record.epoch, "time": record.time, "certain": certain, "deltas": described, **began}
+        head = json.dumps(said).encode()
         # Arrays are read where they lie, so they lie at multiples of eight.
         head += b" " * (-(_FRAME.size + _HEAD.size + len(head)) % 8)
         pieces = [_HEAD.pack(len(head)), head, *bodies]
@@ -86,10 +88,8 @@ class Decoder:
             yield self._record(payload), start
 
     def _record(self, payload: memoryview) -> Record:
-        (length,) = _HEAD.unpack_from(payload)
-        head = json.loads(bytes(payload[_HEAD.size : _HEAD.size + length]))
+        head, start = _head(payload)
         found: dict[str, dict[str, Delta]] = {"table": {}, "view": {}}
-        start = _HEAD.size + length
         for entry in head["deltas"]:
             relation = f"{entry['kind']} {entry['name']}"
             if "columns" in entry:
@@ -98,6 +98,24 @@ class Decoder:
             found[entry["kind"]][entry["name"]] = _without_weights(body, self._described[relation])
             start += entry["bytes"]
         return Record(head["epoch"], head["time"], found["table"], found["view"], head.get("began"))
+
+
+def says_certain(data: bytes, start: int, epoch: int) -> bool:
+    """Whether a whole record comes somewhere after a place, written when an epoch was certain."""
+    payloads = (framed(data, place) for place in range(start, len(data), 8))
+    return any(payload is not None and _certain(payload) >= epoch for payload in payloads)
+
+
+def _certain(payload: memoryview) -> int:
+    """What a record says; earlier releases have made each one certain before the next."""
+    head, _ = _head(payload)
+    return int(head.get("certain", head["epoch"] - 1))
+
+
+def _head(payload: memoryview) -> tuple[dict[str, Any], int]:
+    """What a record says of itself, and the place after it."""
+    (length,) = _HEAD.unpack_from(payload)
+    return json.loads(bytes(payload[_HEAD.size : _HEAD.size + length])), _HEAD.size + length
 
 
 def framed(data: bytes, start: int) -> memoryview | None:

@@ -78,6 +78,11 @@ class StoredRun(Run):
     def file(self) -> str:
         return self.place.file
 
+    def is_hit(self, damage: DamagedFile) -> bool:
+        place = self.place
+        below = damage.stop is None or place.start < damage.stop
+        return place.file == damage.file and below and damage.start < place.start + place.bytes
+
     @property
     def nbytes(self) -> int:
         return self.place.bytes
@@ -135,9 +140,12 @@ def checked(memory: mmap | None, place: Place) -> mmap:
     if memory is None:
         raise DamagedFile(place.file, "it is missing, or cannot be read")
     if len(memory) < place.start + place.bytes:
-        raise DamagedFile(place.file, f"it has {len(memory):,} of {place.start + place.bytes:,} bytes")
+        what = f"it has {len(memory):,} of {place.start + place.bytes:,} bytes"
+        raise DamagedFile(place.file, what, start=len(memory))
     if _digest(memory, place.start, place.bytes) != place.check:
-        raise DamagedFile(place.file, "its checksum is not the one it was written with")
+        stop = place.start + place.bytes
+        what = f"the bytes from {place.start:,} to {stop:,} are not those that were written"
+        raise DamagedFile(place.file, what, start=place.start, stop=stop)
     return memory
 
 

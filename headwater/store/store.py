@@ -4,20 +4,21 @@
     fold      new runs to files, then a manifest that names them   in the background; the log before it is only history
     reopen    the newest manifest, and the records after it, run through the dataflow once more
 
-An epoch is acknowledged when its record is certain and the lease was still held after that. Locks are taken in this order:
-`defining` of the epochs, `_folding`, `writing` of the epochs.
+An epoch is acknowledged when its record is certain and the lease was still held after that; one that defines something, when
+its manifest is. Whoever takes over writes a manifest and begins a segment at once, with its own fence: whatever an older holder
+still writes is void from then on. Locks are taken in this order: `defining` of the epochs, `_folding`, `writing` of the epochs.
 """
 
 from __future__ import annotations
 
 import logging
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Event, RLock, Thread
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import DamagedFile, HeadwaterError, StorageFailed
+from headwater.errors import DamagedFile, DirectoryInUse, HeadwaterError, StorageFailed
 from headwater.runtime.catalog import Snapshot
 from headwater.state import compaction
 from headwater.store import lease, log, manifest
@@ -89,10 +90,11 @@ class Store:
             compaction.limit_memory(memory // 4)
         with _storage(disk, "opened"):
             if not manifest.is_marked(disk):
-                manifest.mark(disk)
+                with disk.undisturbed():
+                    manifest.mark(disk)
             self._lease = lease.acquire(disk, timeout, _highest_fence(disk))
             try:
-                self._manifest = manifest.newest(disk) or Manifest(self._lease.fence, 0, time(), None, ())
+                self._manifest = manifest.newest(disk) or Manifest(self._lease.fence, 0, time(), None, (), {})
                 self._log = log.Writer(disk, self._lease.fence)
             except BaseException:
                 self._lease.release()
@@ -114,6 +116,11 @@ class Store:
                 states[steps[number]] = state
         return Snapshot(self._manifest.epoch, catalog, states)
 
+    @property
+    def began(self) -> Mapping[str, int]:
+        """The epochs with which the tables and views of that came to be."""
+        return self._manifest.began
+
     def missing(self) -> Iterator[DamagedFile]:
         """Files that are gone, or too short for what should be in them."""
         ends: dict[str, int] = {}
@@ -122,7 +129,8 @@ class Store:
         for file, end in ends.items():
             size = self._disk.size(file)
             if size is None or size < end:
-                yield DamagedFile(file, "it is missing" if size is None else f"it has {size:,} of {end:,} bytes")
+                what = "it is missing" if size is None else f"it has {size:,} of {end:,} bytes"
+                yield DamagedFile(file, what, start=size or 0)
 
     def tail(self) -> Iterator[Record]:
         """What happened after that."""
@@ -136,9 +144,10 @@ class Store:
         """From here on, the epochs are kept. What an older holder of the lease may still write is void."""
         self._epochs = epochs
         self._encode = encode
-        if self._durability != "memory":
-            with _storage(self._disk, "written"):
-                self._log.begin(epochs.now.epoch + 1)
+        with _storage(self._disk, "written"):
+            self._manifest = replace(self._manifest, fence=self._lease.fence)
+            manifest.write(self._disk, self._manifest)
+            self._begin_segment(epochs.now.epoch + 1)
         for thread in self._threads:
             thread.start()
         if epochs.now.epoch > self._manifest.epoch:
@@ -147,11 +156,7 @@ class Store:
     # -- the journal
 
     def commit(self, then: Snapshot, tables: Mapping[str, Delta], views: Mapping[str, Delta], seconds: float) -> None:
-        if self._unsafe is not None:
-            raise StorageFailed(
-                f"{self._disk.place!r} could not be written some time ago ({self._unsafe}), and epochs after that may be lost; "
-                "connect again"
-            )
+        self._require_safe()
         self._seconds += seconds
         if self._durability == "memory":
             self._lease.require()
@@ -177,6 +182,7 @@ class Store:
             yield
 
     def prepare(self, catalog: Catalog, states: Mapping[Step, State]) -> dict[Step, State]:
+        self._require_safe()
         described = self._encode(catalog)
         fold = Fold(self._disk, self._new_file)
         with _storage(self._disk, "written"):
@@ -184,22 +190,30 @@ class Store:
             self._prepared = f"{_CATALOGS}/{self._lease.fence:08}-{self._files:08}.json"
             manifest.put(self._disk, self._prepared, described)
             fold.write(states.values())
+            if fold.bytes:
+                self._disk.settle(_RUNS)
         return {step: fold.exchanged(state) for step, state in states.items()}
 
     def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:
+        before = self._manifest
+        known = {name: before.began.get(name, 0) for name in then.entries} | dict.fromkeys(began, then.epoch)
         if self._durability != "memory":
             self._append(Record(then.epoch, time(), {}, views, began=sorted(began)))
         try:
             with _storage(self._disk, "written"):
-                fold = self._keep(then, self._prepared)
+                fold = self._keep(then, self._prepared, known)
+                self._lease.require()
+        except BaseException:
+            self._withdraw(before, then.epoch)
+            raise
         finally:
             # Whether it counts or not, the next record has nothing to do with this one.
-            self._log.abandon()
+            self._log.close()
         self._due.set()
         return Snapshot(then.epoch, then.catalog, {step: fold.exchanged(state) for step, state in then.states.items()})
 
-    def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
-        return log.changes(self._disk, name, after, earliest)
+    def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:  # noqa: ARG002
+        return log.changes(self._disk, name, after, self._manifest.history)
 
     # -- the end
 
@@ -210,14 +224,13 @@ class Store:
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
-        if self._epochs is not None and self._epochs.now.epoch > self._manifest.epoch:
+        if self._epochs is not None:
             try:
                 self.fold()
             except (HeadwaterError, OSError) as error:
                 # Nothing is lost: the log has it.
                 _log.warning("The directory could not be folded at the end", exc_info=error)
-        with suppress(OSError):
-            self._log.close()
+        self._log.close()
         self._lease.release()
         compaction.limit_memory(None)
 
@@ -227,18 +240,22 @@ class Store:
         """Brings all that is only in memory into files, beside the commits."""
         assert self._epochs is not None
         with self._folding, _storage(self._disk, "written"):
+            self._lease.require()
             with self._epochs.writing:
                 now = self._epochs.now
-                if self._durability != "memory" and self._log.bytes:
-                    self._lease.require()
-                    self._log.begin(now.epoch + 1)
+                if self._log.bytes:
+                    self._begin_segment(now.epoch + 1)
                 self._seconds = 0.0
-            if now.epoch > self._manifest.epoch:
+            while now.epoch > self._manifest.epoch:
                 assert self._manifest.catalog is not None
-                self._epochs.exchange(self._keep(now, self._manifest.catalog).exchanged)
+                try:
+                    self._epochs.exchange(self._keep(now, self._manifest.catalog, self._manifest.began).exchanged)
+                except DamagedFile as damage:
+                    _log.warning("%s", self._epochs.set_aside(damage))
+                    now = now.without(damage)
             self._collect()
 
-    def _keep(self, now: Snapshot, catalog: str) -> Fold:
+    def _keep(self, now: Snapshot, catalog: str, began: Mapping[str, int]) -> Fold:
         """Writes what is not in files yet, and then the manifest, with which it all counts."""
         fold = Fold(self._disk, self._new_file, self._sparse())
         fold.write(now.states.values())
@@ -246,11 +263,24 @@ class Store:
             self._disk.settle(_RUNS)
         states = map(now.states.get, now.catalog.steps)
         kept = tuple(None if state is None else fold.kept(state) for state in states)
-        made = Manifest(self._lease.fence, now.epoch, time(), catalog, kept)
+        history = now.epoch if self._durability == "memory" else self._manifest.history
+        made = Manifest(self._lease.fence, now.epoch, time(), catalog, kept, began, history)
         self._lease.require()
         manifest.write(self._disk, made)
         self._manifest = made
         return fold
+
+    def _withdraw(self, before: Manifest, epoch: int) -> None:
+        """Takes back the manifest of an epoch that does not come to be, unless someone else has taken over, and decides."""
+        self._manifest = before
+        try:
+            with self._lease.kept():
+                self._disk.remove(manifest.name_of(self._lease.fence, epoch))
+                self._disk.settle(manifest.FOLDER)
+        except DirectoryInUse:
+            pass
+        except OSError as error:
+            self._unsafe = error
 
     def _sparse(self) -> set[str]:
         """Files of which little is in use any more."""
@@ -273,11 +303,11 @@ class Store:
         oldest = 0 if self._retention.epochs is None else self._manifest.epoch - self._retention.epochs
         since = 0.0 if self._retention.seconds is None else time() - self._retention.seconds
         for segment, end in log.with_ends(log.segments(self._disk)):
-            if end is None or end > self._manifest.epoch + 1:
+            if end is None or segment.first < end > self._manifest.epoch + 1:
                 continue
             by_count = self._retention.epochs is not None and end <= oldest
             by_age = self._retention.seconds is not None and self._disk.touched(segment.name) < since
-            if by_count or by_age or self._durability == "memory":
+            if by_count or by_age or self._durability == "memory" or end <= segment.first:
                 yield segment
 
     def _new_file(self) -> str:
@@ -288,18 +318,35 @@ class Store:
 
     def _append(self, record: Record) -> None:
         with _storage(self._disk, "written"):
-            self._log.append(record)
             try:
+                if not self._log.fits(record.epoch):
+                    self._begin_segment(record.epoch)
+                self._log.append(record)
                 if self._durability == "sync" or record.began is not None:
                     self._log.sync()
                 self._lease.require()
-            except BaseException:
-                try:
-                    self._log.abandon()
-                except OSError as error:
-                    # Epochs before this one, which were to be certain soon, are not.
-                    self._unsafe = error
+            except DirectoryInUse:
+                # Whether it counts is for those to say who have taken over.
+                self._log.close()
                 raise
+            except BaseException:
+                with suppress(OSError, HeadwaterError), self._lease.kept():
+                    self._log.take_back()
+                self._log.close()
+                raise
+
+    def _begin_segment(self, first: int) -> None:
+        """What was written of these epochs before is void, which is not for those to say who have lost the lease."""
+        with self._lease.kept():
+            self._log.begin(first)
+
+    def _require_safe(self) -> None:
+        error = self._log.failed if self._durability == "async" and self._unsafe is None else self._unsafe
+        if error is not None:
+            raise StorageFailed(
+                f"{self._disk.place!r} could not be written some time ago ({error}), and epochs after that may be lost; "
+                "connect again"
+            )
 
     def _fold_when_due(self) -> None:
         while not self._over.is_set():
@@ -315,10 +362,8 @@ class Store:
     def _sync_at_times(self) -> None:
         assert self._epochs is not None
         while not self._over.wait(LAG / 2):
-            try:
+            with suppress(OSError):
                 self._log.sync()
-            except OSError as error:
-                self._unsafe = error
 
 
 @contextmanager

@@ -102,6 +102,11 @@ class BreakingLog:
             self._fuse.blow()
         self._log.sync()
 
+    def cut(self, size: int) -> None:
+        if self._fuse.half():
+            self._fuse.blow()
+        self._log.cut(size)
+
     def close(self) -> None:
         self._log.close()
 
@@ -174,3 +179,37 @@ class ForgetfulLog:
         with self._disk.powered() as on:
             if on:
                 self._copy.write_bytes(self._path.read_bytes())
+
+
+class TornDisk(LocalDisk):
+    """A disk on which parts of a log that was not synced may be missing, while later parts are there."""
+
+    def log(self, name: str) -> Appending:
+        self._torn = TornLog(super().log(name), self.path(name))
+        return self._torn
+
+    def tear(self, number: int) -> None:
+        """Takes out a record of those that came after the last sync, counted from one."""
+        start, stop = self._torn.pieces[number - 1]
+        data = bytearray(self._torn.path.read_bytes())
+        data[start:stop] = bytes(stop - start)
+        self._torn.path.write_bytes(data)
+
+
+class TornLog:
+    def __init__(self, log: Appending, path: Path) -> None:
+        self._log = log
+        self.path = path
+        self.pieces: list[tuple[int, int]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def append(self, pieces: Sequence[bytes | pa.Buffer]) -> None:
+        start = self._log.size
+        self._log.append(pieces)
+        self.pieces.append((start, self._log.size))
+
+    def sync(self) -> None:
+        self._log.sync()
+        self.pieces = []

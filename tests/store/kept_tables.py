@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from small_tables import KINDS, PAIRS, Row, arranged, bag, batch, catalog, table, view
@@ -10,6 +12,7 @@ from small_tables import KINDS, PAIRS, Row, arranged, bag, batch, catalog, table
 from headwater.operators.join import Join, JoinKey
 from headwater.runtime.epochs import Epochs
 from headwater.runtime.transactions import Staging
+from headwater.store import lease
 from headwater.store.store import Retention, Store
 
 if TYPE_CHECKING:
@@ -18,8 +21,6 @@ if TYPE_CHECKING:
     from headwater.compiler.dataflow import Step
     from headwater.runtime.catalog import Catalog, Snapshot
     from headwater.store.disk import Disk
-
-VIEWS = ("joined", "again")
 
 
 def decode(views: Sequence[str]) -> tuple[Catalog, dict[int, Step]]:
@@ -45,6 +46,9 @@ class Directory:
     def __init__(self, disk: Disk, durability: str = "sync", retention: Retention = Retention()) -> None:  # noqa: B008
         self.store = Store(disk, durability, retention)
         self.epochs = Epochs(self.store.snapshot(decode))
+        self.epochs.history.restart(self.now.epoch, self.store.began)
+        for damage in self.store.missing():
+            self.epochs.set_aside(damage)
         for record in self.store.tail():
             self.epochs.commit(record.tables, {})
             assert self.epochs.now.epoch == record.epoch
@@ -61,11 +65,9 @@ class Directory:
         new = made(views)
         if old.entries:
             entries = {name: entry for name, entry in old.entries.items() if name in new.entries}
-            left, right = (
-                (step for step in old.steps if step.label == "Arrange" and step.operator.key == (0,))
-                if old.views
-                else (arranged(old.tables[name].source, (0,)) for name in "rs")
-            )
+            known = {step.inputs[0]: step for step in old.steps if step.label == "Arrange" and step.operator.key == (0,)}
+            sources = [old.tables[name].source for name in "rs"]
+            left, right = (known[source] if source in known else arranged(source, (0,)) for source in sources)
             join = Join(KINDS + KINDS, JoinKey((0,), (0,), (False,)), 2, 2)
             new = catalog(*entries.values(), *(view(name, join, (left, right)) for name in views if name not in entries))
         self.epochs.define(new, [name for name in new.views if name not in old.views])
@@ -95,8 +97,69 @@ def expected(content: dict[str, Counter[Row]]) -> Counter[Row]:
     return found
 
 
-def check(directory: Any) -> None:
+def check(directory: Directory) -> None:
     """Every view is what the tables say."""
     content = directory.content()
     for name in directory.now.views:
         assert content[name] == expected(content), name
+
+
+class Work:
+    """Random changes, and the content after each epoch that was acknowledged."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.acknowledged: dict[int, dict[str, Any]] = {}
+        self.rows: dict[str, list[Row]] = {"r": [], "s": []}
+
+    def run(self, directory: Directory, steps: int = 12) -> None:
+        if not directory.now.entries:
+            directory.define()
+            self.note(directory)
+        for step in range(steps):
+            if step == 3 and not directory.now.views:
+                directory.define("joined")
+            elif step == 7 and len(directory.now.views) == 1:
+                directory.define("joined", "again")
+            elif step == 9:
+                directory.store.fold()
+            else:
+                self.edit(directory)
+            self.note(directory)
+
+    def edit(self, directory: Directory) -> None:
+        content = directory.content()
+        inserted = {name: [(self.random.randrange(3), self.random.randrange(9)) for _ in range(3)] for name in "rs"}
+        deleted = {}
+        for name in "rs":
+            present = sorted(content[name].elements())
+            deleted[name] = self.random.sample(present, min(len(present), 2))
+        directory.edit(inserted, deleted)
+
+    def note(self, directory: Directory) -> None:
+        self.acknowledged[directory.now.epoch] = directory.content()
+
+
+def bury(disk: Disk) -> None:
+    """Makes it known that the holder of the lease is dead."""
+    holder = lease.current(disk)
+    if holder is not None:
+        lease._put(disk, replace(holder, started="long ago"))
+
+
+def reopened(disk: Disk, work: Work) -> None:
+    """The directory holds an epoch that was acknowledged, the last one or one that was about to be; and it goes on."""
+    bury(disk)
+    directory = Directory(disk)
+    last = max(work.acknowledged, default=0)
+    assert directory.now.epoch in (last, last + 1)
+    check(directory)
+    if directory.now.epoch == last and last:
+        assert directory.content() == work.acknowledged[last]
+    work.acknowledged = {epoch: content for epoch, content in work.acknowledged.items() if epoch <= directory.now.epoch}
+    work.run(directory, 3)
+    check(directory)
+    directory.close()
+    directory = Directory(disk)
+    assert directory.content() == work.acknowledged[directory.now.epoch]
+    directory.close()

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from broken_disks import BreakingDisk, Fuse, Killed
-from kept_tables import Directory, made
+from kept_tables import Directory, Work, bury, made
 from kept_tables import check as consistent
 from pretended_objects import Objects, disk_of
-from test_store import Work, bury
 
 from headwater.errors import DamagedFile, InvalidTarget, UnknownFormat
 from headwater.store import backup as backups

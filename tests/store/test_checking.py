@@ -6,9 +6,8 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kept_tables import Directory, made
+from kept_tables import Directory, Work, made
 from pretended_objects import Objects, disk_of
-from test_store import Work
 
 from headwater.errors import UnknownFormat
 from headwater.store import lease, log, manifest

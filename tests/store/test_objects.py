@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from broken_disks import Fuse, Killed
-from kept_tables import Directory, check, made
+from kept_tables import Directory, Work, check, made, reopened
 from pretended_objects import BreakingObjectDisk, Objects, disk_of
 from pyarrow.fs import FileSystem
 from small_tables import bag
-from test_store import Work, reopened
 
 from headwater.errors import DamagedFile, DirectoryInUse, InvalidOption
 from headwater.runtime.catalog import Snapshot
