@@ -193,7 +193,7 @@ class LocalDisk:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        with self.path(_LOCK).open("wb") as file:
+        with self._path_to_make(_LOCK).open("wb") as file:
             _lock(file.fileno())
             yield
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.errors import InvalidOption, StorageFailed, UnknownFormat, UnreadableCatalog
 from headwater.runtime.epochs import Epochs
 from headwater.runtime.history import History
-from headwater.store.catalogs import decode_catalog, decode_tables, encode_catalog
+from headwater.store.catalogs import FORMAT, decode_catalog, decode_tables, encode_catalog
 from headwater.store.disk import FIRST, MARK, LocalDisk
 from headwater.store.reading import Reader, ReadOnlyJournal
 from headwater.store.store import DURABILITY, Retention, Store
@@ -130,7 +130,7 @@ def _decoder(engine: Engines, wanted: list[Wanted] | None = None) -> Decode:
         try:
             catalog = decode_catalog(described, made)
         except UnreadableCatalog:
-            if wanted is None:
+            if wanted is None or described["format"] > FORMAT:
                 raise
             catalog, steps, views = decode_tables(described, made)
             wanted.extend(views)

@@ -105,7 +105,7 @@ class Reader:
         """What a newer manifest says, if there is one."""
         while True:
             found, present = manifest.newest(self._disk), self._manifest
-            if found is None or found.catalog is None or found == present:
+            if found is None or found == present:
                 return now
             if present is not None and found.fence < self._fence_of_holder():
                 return now

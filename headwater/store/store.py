@@ -144,9 +144,12 @@ class Store:
         """From here on, the epochs are kept. What an older holder of the lease may still write is void."""
         self._epochs = epochs
         self._encode = encode
+        before = self._manifest
         with _storage(self._disk, "written"):
-            self._manifest = replace(self._manifest, fence=self._lease.fence)
-            manifest.write(self._disk, self._manifest)
+            if before.catalog is not None:
+                self._manifest = replace(before, fence=self._lease.fence)
+                manifest.write(self._disk, self._manifest)
+                self._disk.remove(before.name)
             self._begin_segment(epochs.now.epoch + 1)
         for thread in self._threads:
             thread.start()

@@ -144,7 +144,7 @@ def test_a_damaged_run_and_who_suffers(disk: LocalDisk, harm: str) -> None:
     assert (
         what
         == {
-            "spoilt": "its checksum is not the one it was written with",
+            "spoilt": f"the bytes from {place.start:,} to {place.start + place.bytes:,} are not those that were written",
             "short": f"it has {place.bytes - 8:,} of {place.bytes:,} bytes",
             "empty": "it is missing, or cannot be read",
             "gone": "it is missing, or cannot be read",

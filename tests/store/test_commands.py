@@ -73,7 +73,8 @@ def test_damage_is_named_with_those_who_suffer(shop: Path) -> None:
     assert outcome.exit_code == 1
     (line,) = [each for each in outcome.output.splitlines() if each.startswith("damaged")]
     said, _, affected = line.partition("; affects ")
-    assert said == f"damaged  {place.file}: its checksum is not the one it was written with"
+    stop = place.start + place.bytes
+    assert said == f"damaged  {place.file}: the bytes from {place.start:,} to {stop:,} are not those that were written"
     assert "table sales" in affected.split(", ")
     assert "1 damaged" in outcome.output
 

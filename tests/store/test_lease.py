@@ -15,7 +15,7 @@ import shop
 from kept_tables import Directory, Work, check
 
 import headwater as hw
-from headwater.errors import DirectoryInUse
+from headwater.errors import DirectoryInUse, StorageFailed
 from headwater.store import lease, manifest
 from headwater.store.disk import LocalDisk
 
@@ -100,7 +100,7 @@ def test_who_slept_too_long_has_lost_it(directory: Path, processes: Processes, p
     with hw.connect(directory) as session:
         assert session.epoch >= last
         # Nothing of the sleeper's but what it had acknowledged: the successor alone says what there is.
-        with hw.connect(shutil.copytree(directory, directory.parent / "copy"), mode="r") as reader:
+        with hw.connect(directory, mode="r") as reader:
             assert shop.content(reader) == shop.content(session)
 
 
@@ -169,7 +169,8 @@ def test_asleep_amid_an_operation(
         patch.setattr(sleeper.disk, point, sleeper.asleep(getattr(sleeper.disk, point), after=after))
         try:
             actions[action]()
-        except DirectoryInUse:
+        except (DirectoryInUse, StorageFailed):
+            # What it has written may be removed before it looks.
             assert directory.now.epoch == epoch
     if sleeper.successor is None:
         directory.close()
