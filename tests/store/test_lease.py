@@ -155,12 +155,17 @@ def test_asleep_amid_an_operation(
 ) -> None:
     sleeper = Sleeper(tmp_path)
     directory = sleeper.directory
+
+    def collect() -> None:
+        with directory.store.defining():
+            directory.store._collect()
+
     actions = {
         "define": lambda: directory.define("joined", "again"),
         "fold": directory.store.fold,
         "edit": lambda: sleeper.work.edit(directory),
         "close": directory.close,
-        "collect": directory.store._collect,
+        "collect": collect,
     }
     if action in ("fold", "close"):
         sleeper.work.edit(directory)
