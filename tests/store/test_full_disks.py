@@ -73,9 +73,10 @@ def test_a_record_that_was_not_acknowledged_is_not_there_later(tmp_path: Path) -
     work.run(directory, 3)
     epoch, content = directory.now.epoch, directory.content()
     # It is appended, and then it cannot be synced.
-    disk.fuse.left = disk.fuse.passed + 1
-    with pytest.raises(StorageFailed):
-        work.edit(directory)
+    with directory.store.defining():
+        disk.fuse.left = disk.fuse.passed + 1
+        with pytest.raises(StorageFailed):
+            work.edit(directory)
     directory.close()
     directory = Directory(LocalDisk(tmp_path))
     assert (directory.now.epoch, directory.content()) == (epoch, content)
