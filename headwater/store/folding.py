@@ -6,6 +6,7 @@ little is still in use are written again with the next fold, so that they can go
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from headwater.state.arrangement import exchanged
@@ -59,18 +60,15 @@ class Fold:
 
     def _pending(self, arrangement: Arrangement) -> Iterator[tuple[tuple[Run, ...], Run]]:
         """Runs to be written, and the neighbours that each of them is the sum of."""
-        waiting: list[Run] = []
         self._runs[arrangement] = arrangement.runs
-        for run in self._runs[arrangement]:
-            if isinstance(run, StoredRun):
-                if run.place.file in self._sparse:
-                    yield (run,), run
+        for stored, group in groupby(self._runs[arrangement], lambda run: isinstance(run, StoredRun)):
+            found = tuple(group)
+            if stored:
+                yield from (((run,), run) for run in found if run.file in self._sparse)
             elif arrangement.is_merging:
-                yield (run,), run
+                yield from (((run,), run) for run in found)
             else:
-                waiting.append(run)
-        if waiting:
-            yield tuple(waiting), arrangement.merged(waiting)
+                yield found, arrangement.merged(found)
 
 
 def _place(run: Run) -> Place:

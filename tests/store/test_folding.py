@@ -16,6 +16,7 @@ from headwater.delta import Delta
 from headwater.operators.operator import schema_of
 from headwater.state import compaction, runs
 from headwater.state.arrangement import Arrangement
+from headwater.store import runfiles
 from headwater.store.disk import LocalDisk
 from headwater.store.folding import Fold
 
@@ -68,3 +69,21 @@ def test_runs_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert bag(again.contents()) == expected(3)
     run: StoredRun = again.runs[0]  # type: ignore[assignment]
     assert (len(run), run.file, len(again)) == (6, "runs/1", 6)
+
+
+def test_new_runs_may_stand_on_both_sides_of_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "FEW", 0)
+    names = (f"runs/{number}" for number in count())
+    disk = LocalDisk(tmp_path)
+    arrangement = Arrangement.empty(schema_of(KINDS), (0,))
+    for number in range(3):
+        arrangement = arrangement.insert(some(number))
+    first, middle, last = arrangement.runs
+    (stored,) = runfiles.write(disk, next(names), [middle])
+    arrangement = Arrangement(arrangement.schema, arrangement.key, None, (first, stored, last))
+    fold = Fold(disk, lambda: next(names))
+    fold.write([(arrangement,)])
+    (kept,) = fold.kept((arrangement,))
+    assert len(kept.runs) == 3
+    assert bag(kept.arrangement(disk).contents()) == expected(3)
+    assert bag(fold.exchanged((arrangement,))[0].contents()) == expected(3)
