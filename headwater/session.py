@@ -81,7 +81,7 @@ def connect(  # noqa: PLR0913  (each a choice of its own)
         raise InvalidOption(f'mode is "w" for the one writer or "r" for readers, not {mode!r}')
     session = Session(spark)
     if directory is not None:
-        session.open(directory, mode, durability, retain, memory)
+        session._open(directory, mode, durability, retain, memory)  # noqa: SLF001  (a part of how a session begins)
     return session
 
 
@@ -97,7 +97,7 @@ class Session:
         self._zone: str | None = None
         self.epochs = Epochs()
 
-    def open(self, directory: str | Path, mode: str, durability: str, retain: int | str, memory: int | str | None) -> None:
+    def _open(self, directory: str | Path, mode: str, durability: str, retain: int | str, memory: int | str | None) -> None:
         """Goes on with what is in a directory; to be called first."""
         from headwater.store.opening import disk_at, open_to_read, open_to_write
 

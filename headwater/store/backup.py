@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     # Told how many bytes were done, and how many there are in all.
     Told = Callable[[int, int], None]
 
-_FOLDERS = ("runs", "catalogs", manifest.FOLDER, log.FOLDER)
+_FOLDERS = (*manifest.FOLDERS, log.FOLDER)
 _CHUNK = 8 << 20
 
 
@@ -128,7 +128,7 @@ class _Copy:
         for name in waiting:
             self._run(name, places[name])
         if waiting:
-            self._target.settle("runs")
+            self._target.settle(manifest.RUNS)
         assert found.catalog is not None
         for name in (found.catalog, found.name):
             data = self._read(name)

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     Told = Callable[[int, int], None]
 
 EVERYTHING = "all tables and views"
-_FOLDERS = ("runs", "catalogs", manifest.FOLDER)
+# A writer that folds without a pause is not followed for ever.
+_ROUNDS = 20
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,18 @@ class _Check:
     files: set[str] = field(default_factory=set)
 
     def report(self) -> Report:
-        while True:
+        """What is wrong with the newest manifest; what is missing of one that is outdated may just have been removed."""
+        for _ in range(_ROUNDS):
             name = manifest.newest_name(self.disk)
             found, findings = self._manifest()
             epoch = 0 if found is None else found.epoch
-            findings += [*self._lease(), *self._log(epoch), *self._unneeded(found)]
-            if manifest.newest_name(self.disk) == name:
-                return Report(epoch, len(self.files), self.done, tuple(findings))
+            findings += [*self._lease(), *self._log(epoch)]
+            is_newest = manifest.newest_name(self.disk) == name
+            if is_newest:
+                findings += self._unneeded(found)
+            if is_newest or not findings:
+                break
+        return Report(epoch, len(self.files), self.done, tuple(findings))
 
     def _lease(self) -> Iterator[Finding]:
         try:
@@ -130,10 +136,7 @@ class _Check:
         self.told(self.done, max(total, self.done))
 
     def _of_catalog(self, found: Manifest) -> list[Finding]:
-        """What the damage of files, and of the catalog itself, means for tables and views.
-
-        Of a damaged file a session uses nothing, so all that have a run in it suffer.
-        """
+        """What the damage of runs, and of the catalog itself, means for tables and views."""
         damaged = {place.file: self.damaged[place].what for place in found.places() if place in self.damaged}
         assert found.catalog is not None
         self.files.add(found.catalog)
@@ -145,10 +148,12 @@ class _Check:
             return [Finding(file, what, (EVERYTHING,)) for file, what in {found.catalog: what, **damaged}.items()]
         findings = []
         for file, what in sorted(damaged.items()):
-            kept = {
-                step for step, state in steps.items() if any(place.file == file for each in state or () for place in each.runs)
+            hit = {
+                step
+                for step, state in steps.items()
+                if any(place.file == file and place in self.damaged for each in state or () for place in each.runs)
             }
-            findings.append(Finding(file, what, affected(catalog, kept)))
+            findings.append(Finding(file, what, affected(catalog, hit)))
         lost = {step for step, state in steps.items() if state is None}
         if lost:
             what = "it says that states were lost to a damaged file; repair the views, restore the tables from a backup"
@@ -159,7 +164,7 @@ class _Check:
         if found is None:
             return
         needed = {*found.files(), found.name, found.catalog}
-        for name in [name for folder in _FOLDERS for name in self.disk.files(folder) if name not in needed]:
+        for name in [name for folder in manifest.FOLDERS for name in self.disk.files(folder) if name not in needed]:
             size = self.disk.size(name)
             if size is not None:
                 yield Finding(name, f"nothing needs its {size:,} bytes; a writer removes it when it folds", is_damage=False)

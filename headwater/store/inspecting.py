@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headwater.store.disk import Disk
     from headwater.store.manifest import Manifest
 
-_FOLDERS = ("runs", "catalogs", manifest.FOLDER, log.FOLDER)
+_FOLDERS = (*manifest.FOLDERS, log.FOLDER)
 _FILES = (MARK, lease.FILE)
 
 

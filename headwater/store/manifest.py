@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 FOLDER = "manifests"
+RUNS = "runs"
+CATALOGS = "catalogs"
+# Where everything is that a manifest names, and manifests themselves.
+FOLDERS = (RUNS, CATALOGS, FOLDER)
 _NAME = re.compile(r"manifests/(\d+)-(\d+)\.json")
 
 

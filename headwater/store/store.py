@@ -48,8 +48,6 @@ _BYTES = 16 << 20
 _SECONDS = 5.0
 # Files of which a smaller share is in use are written again.
 _SPARSE = 0.25
-_RUNS = "runs"
-_CATALOGS = "catalogs"
 
 _log = logging.getLogger("headwater")
 
@@ -172,13 +170,6 @@ class Store:
         if self._epochs is not None and self._is_full(self._epochs.now, 0.5):
             self.fold()
 
-    def _is_full(self, now: Snapshot, share: float) -> bool:
-        """Whether the states that are only in memory take more than their share of what is allowed."""
-        if self._memory is None:
-            return False
-        held = sum(run.nbytes for state in now.states.values() for a in state for run in a.runs if run.file is None)
-        return held > share * self._memory
-
     @contextmanager
     def defining(self) -> Iterator[None]:
         with self._folding:
@@ -190,11 +181,11 @@ class Store:
         fold = Fold(self._disk, self._new_file)
         with _storage(self._disk, "written"):
             self._files += 1
-            self._prepared = f"{_CATALOGS}/{self._lease.fence:08}-{self._files:08}.json"
+            self._prepared = f"{manifest.CATALOGS}/{self._lease.fence:08}-{self._files:08}.json"
             manifest.put(self._disk, self._prepared, described)
             fold.write(states.values())
             if fold.bytes:
-                self._disk.settle(_RUNS)
+                self._disk.settle(manifest.RUNS)
         return {step: fold.exchanged(state) for step, state in states.items()}
 
     def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:
@@ -217,6 +208,45 @@ class Store:
 
     def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:  # noqa: ARG002
         return log.changes(self._disk, name, after, self._manifest.history)
+
+    def _is_full(self, now: Snapshot, share: float) -> bool:
+        """Whether the states that are only in memory take more than their share of what is allowed."""
+        if self._memory is None:
+            return False
+        held = sum(run.nbytes for state in now.states.values() for a in state for run in a.runs if run.file is None)
+        return held > share * self._memory
+
+    def _append(self, record: Record) -> None:
+        with _storage(self._disk, "written"):
+            try:
+                if not self._log.fits(record.epoch):
+                    self._begin_segment(record.epoch)
+                self._log.append(record)
+                if self._durability == "sync" or record.began is not None:
+                    self._log.sync()
+                self._lease.require()
+            except DirectoryInUse:
+                # Whether it counts is for those to say who have taken over.
+                self._log.close()
+                raise
+            except BaseException:
+                with suppress(OSError, HeadwaterError), self._lease.kept():
+                    self._log.take_back()
+                self._log.close()
+                raise
+
+    def _begin_segment(self, first: int) -> None:
+        """What was written of these epochs before is void, which is not for those to say who have lost the lease."""
+        with self._lease.kept():
+            self._log.begin(first)
+
+    def _require_safe(self) -> None:
+        error = self._log.failed if self._durability == "async" and self._unsafe is None else self._unsafe
+        if error is not None:
+            raise StorageFailed(
+                f"{self._disk.place!r} could not be written some time ago ({error}), and epochs after that may be lost; "
+                "connect again"
+            )
 
     # -- the end
 
@@ -263,7 +293,7 @@ class Store:
         fold = Fold(self._disk, self._new_file, self._sparse())
         fold.write(now.states.values())
         if fold.bytes:
-            self._disk.settle(_RUNS)
+            self._disk.settle(manifest.RUNS)
         states = map(now.states.get, now.catalog.steps)
         kept = tuple(None if state is None else fold.kept(state) for state in states)
         history = now.epoch if self._durability == "memory" else self._manifest.history
@@ -294,7 +324,7 @@ class Store:
         """Removes files that nothing needs any more; whoever still reads one has it open."""
         self._lease.require()
         needed = {*self._manifest.files(), self._manifest.name, self._manifest.catalog}
-        for folder in (_RUNS, _CATALOGS, manifest.FOLDER):
+        for folder in manifest.FOLDERS:
             for name in self._disk.files(folder):
                 if name not in needed and _fence(name) <= self._lease.fence:
                     self._disk.remove(name)
@@ -315,41 +345,9 @@ class Store:
 
     def _new_file(self) -> str:
         self._files += 1
-        return f"{_RUNS}/{self._lease.fence:08}-{self._files:08}.arrow"
+        return f"{manifest.RUNS}/{self._lease.fence:08}-{self._files:08}.arrow"
 
     # -- threads
-
-    def _append(self, record: Record) -> None:
-        with _storage(self._disk, "written"):
-            try:
-                if not self._log.fits(record.epoch):
-                    self._begin_segment(record.epoch)
-                self._log.append(record)
-                if self._durability == "sync" or record.began is not None:
-                    self._log.sync()
-                self._lease.require()
-            except DirectoryInUse:
-                # Whether it counts is for those to say who have taken over.
-                self._log.close()
-                raise
-            except BaseException:
-                with suppress(OSError, HeadwaterError), self._lease.kept():
-                    self._log.take_back()
-                self._log.close()
-                raise
-
-    def _begin_segment(self, first: int) -> None:
-        """What was written of these epochs before is void, which is not for those to say who have lost the lease."""
-        with self._lease.kept():
-            self._log.begin(first)
-
-    def _require_safe(self) -> None:
-        error = self._log.failed if self._durability == "async" and self._unsafe is None else self._unsafe
-        if error is not None:
-            raise StorageFailed(
-                f"{self._disk.place!r} could not be written some time ago ({error}), and epochs after that may be lost; "
-                "connect again"
-            )
 
     def _fold_when_due(self) -> None:
         while not self._over.is_set():
@@ -380,7 +378,9 @@ def _storage(disk: Disk, done: str) -> Iterator[None]:
 
 def _highest_fence(disk: Disk) -> int:
     """Of all who have written here: a copy of a directory comes without its lease."""
-    return max((_fence(name) for folder in (_RUNS, manifest.FOLDER, log.FOLDER) for name in disk.files(folder)), default=0)
+    return max(
+        (_fence(name) for folder in (manifest.RUNS, manifest.FOLDER, log.FOLDER) for name in disk.files(folder)), default=0
+    )
 
 
 def _fence(name: str) -> int:

@@ -163,3 +163,10 @@ def reopened(disk: Disk, work: Work) -> None:
     directory = Directory(disk)
     assert directory.content() == work.acknowledged[directory.now.epoch]
     directory.close()
+
+
+def killed(disk: Disk, work: Work) -> None:
+    """A writer that goes on until it is stopped."""
+    directory = Directory(disk)
+    for _ in range(20):
+        work.run(directory)

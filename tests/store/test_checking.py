@@ -238,7 +238,7 @@ def test_a_directory_in_use_is_sound_at_any_time(tmp_path: Path) -> None:
 
     def write() -> None:
         number = 0
-        while not over.is_set() and number < 60:
+        while not over.is_set():
             number += 1
             directory.edit({"r": [(number % 5, number)], "s": [(number % 7, number)]})
             if number % 3 == 0:

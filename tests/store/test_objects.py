@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from broken_disks import Fuse, Killed
-from kept_tables import Directory, Work, check, made, reopened
+from kept_tables import Directory, Work, check, killed, made, reopened
 from pretended_objects import BreakingObjectDisk, Objects, disk_of
 from pyarrow.fs import FileSystem
 from small_tables import bag
@@ -54,12 +54,6 @@ def test_a_kill_at_any_put(after: int) -> None:
     with pytest.raises(Killed):
         killed(BreakingObjectDisk(objects, Fuse(after)), work)
     reopened(disk_of(objects), work)
-
-
-def killed(disk: ObjectDisk, work: Work) -> None:
-    directory = Directory(disk)
-    for _ in range(20):
-        work.run(directory)
 
 
 @pytest.mark.parametrize("durability", ["async", "memory"])

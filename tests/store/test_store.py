@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from broken_disks import BreakingDisk, ForgetfulDisk, Fuse, Killed
-from kept_tables import Directory, Work, check, reopened
+from kept_tables import Directory, Work, check, killed, reopened
 
 from headwater.store.disk import LocalDisk
 
@@ -38,12 +38,6 @@ def test_a_kill_at_any_operation(tmp_path: Path, after: int) -> None:
     with pytest.raises(Killed):
         killed(BreakingDisk(tmp_path, Fuse(after)), work)
     reopened(LocalDisk(tmp_path), work)
-
-
-def killed(disk: LocalDisk, work: Work) -> None:
-    directory = Directory(disk)
-    for _ in range(20):
-        work.run(directory)
 
 
 @pytest.mark.parametrize("seed", range(12))
