@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from headwater.delta import Delta, without_columns
 from headwater.operators.accumulators import Cells
-from headwater.operators.accumulators.cells import chosen, count
+from headwater.operators.accumulators.cells import chosen, count, merge
 from headwater.operators.difference import appearance, difference
 from headwater.operators.extremes import Extreme, renewed
 from headwater.operators.operator import Input, Operator, schema_of
@@ -87,6 +87,10 @@ class Aggregate(Operator):
     def arranged_by(self) -> tuple[Key | None, ...]:
         return (tuple(range(self.keys)) if self._extremes else None,)
 
+    @property
+    def together(self) -> tuple[Key | None, ...]:
+        return (tuple(range(self.keys)),)
+
     def start(self) -> tuple[State, Delta]:
         every = tuple(range(self.keys))
         state = [Arrangement.empty(self._sums_schema, every, self._width)]
@@ -105,21 +109,52 @@ class Aggregate(Operator):
         delta = inputs[0].delta
         groups = group_rows(delta.rows, range(self.keys))
         keys = normalised(delta.rows.columns[: self.keys], groups)
-        batch = pa.RecordBatch.from_arrays(keys, schema=self._key_schema) if keys else without_columns(1)
-        found = state[0].lookup(batch, range(self.keys), (self.keys,) if self._bucketed else ())
-        cells = Cells(groups.count, self._width, self._bucketed * min(len(delta), _PIECE) if self._bucketed else None)
+        cells = self._cells(groups.count, len(delta))
         distinct_state = self._add(state, delta, groups.ids, cells)
+        batch, sums, states = self._merged(state[0], keys, cells)
+        there = self._there(states)
+        extremes, extremes_state = self._renew_extremes(state, inputs[0], groups.ids, batch, there)
+        return (sums, *extremes_state, *distinct_state), self._change(keys, states, there, extremes)
+
+    @property
+    def is_combinable(self) -> bool:
+        """Whether sums of parts of a delta, made in different places, are all that the state needs of it."""
+        return not self._extremes and not self._distinct
+
+    def combined(self, delta: Delta) -> Delta:
+        """The sums of a part of a delta: rows of state, with vectors for weights."""
+        groups = group_rows(delta.rows, range(self.keys))
+        cells = self._cells(groups.count, len(delta))
+        self._add((), delta, groups.ids, cells)
+        return Delta(self._state_rows(normalised(delta.rows.columns[: self.keys], groups), cells), cells.sums[: cells.used])
+
+    def absorb(self, state: State, parts: Delta) -> tuple[State, Delta]:
+        """The step of a delta of which all parts were combined."""
+        groups = group_rows(parts.rows, range(self.keys))
+        cells = self._cells(groups.count, len(parts))
+        buckets = parts.rows.column(self.keys).to_numpy()
+        merge(parts.weights, cells.place(groups.ids, buckets) if self._bucketed else groups.ids, cells.sums)
+        keys = normalised(parts.rows.columns[: self.keys], groups)
+        _, sums, states = self._merged(state[0], keys, cells)
+        return (sums,), self._change(keys, states, self._there(states), [])
+
+    def _cells(self, groups: int, rows: int) -> Cells:
+        return Cells(groups, self._width, self._bucketed * min(rows, _PIECE) if self._bucketed else None)
+
+    def _merged(self, sums: Arrangement, keys: Sequence[pa.Array], cells: Cells) -> tuple[pa.RecordBatch, Arrangement, States]:
+        """The groups' keys as a batch, the sums with the cells added, and the groups before and after that."""
+        batch = pa.RecordBatch.from_arrays(keys, schema=self._key_schema) if keys else without_columns(1)
+        found = sums.lookup(batch, range(self.keys), (self.keys,) if self._bucketed else ())
         if len(found) or not self.keys:
             places = cells.place(found.probe, found.rows.column(0).to_numpy()) if self._bucketed else found.probe
             states = cells.before_and_after(places, found.weights)
         else:
             states = cells.alone()
-        there = self._there(states)
-        extremes, extremes_state = self._renew_extremes(state, inputs[0], groups.ids, batch, there)
-        sums = state[0].insert(Delta(self._state_rows(keys, cells), cells.sums[: cells.used]))
+        return batch, sums.insert(Delta(self._state_rows(keys, cells), cells.sums[: cells.used])), states
+
+    def _change(self, keys: Sequence[pa.Array], states: States, there: list[Bools], extremes: Sequence[pa.Array]) -> Delta:
         values = self._finish(states, extremes)
-        out = (appearance if len(there) == 1 else difference)(self._schema, keys, values, *there)
-        return (sums, *extremes_state, *distinct_state), out
+        return (appearance if len(there) == 1 else difference)(self._schema, keys, values, *there)
 
     @cached_property
     def _schema(self) -> pa.Schema:

@@ -91,6 +91,15 @@ class MultiJoin(Operator):
     def arranged_by(self) -> tuple[Key | None, ...]:
         return self.keys
 
+    @property
+    def together(self) -> tuple[Key | None, ...]:
+        """Each row of a change goes its own way: no key is too frequent for one shard."""
+        return tuple(None for _ in self.keys)
+
+    @property
+    def reads_all(self) -> bool:
+        return True
+
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         parts = []
         changed = [relation for relation, path in enumerate(self.paths) if len(inputs[path.input].delta)]

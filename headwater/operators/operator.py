@@ -63,6 +63,16 @@ class Operator(ABC):
         """For each input the columns it must be arranged by, None where its deltas suffice."""
         return (None,)
 
+    @property
+    def together(self) -> tuple[Key | None, ...]:
+        """For each input the columns whose equal values must meet in one shard; None where its rows may be in any."""
+        return self.arranged_by()
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether a shard looks up rows that are arranged in other shards."""
+        return False
+
     def start(self) -> tuple[State, Delta]:
         """State and output while all inputs are empty."""
         return (), self.nothing()

@@ -44,6 +44,8 @@ class Outcome:
 
     states: dict[Step, State] = field(default_factory=dict)
     outputs: dict[Step, Delta] = field(default_factory=dict)
+    arranged: dict[Step, Arrangement] = field(default_factory=dict)
+    """Where outputs are in files: what each arrangement got, which is what its input gave."""
     work: dict[Step, Work] = field(default_factory=dict)
 
 

@@ -208,6 +208,13 @@ class Arrangement:
         merged = runs.merge(self._format, pieces, self.key)
         return Delta(self._named(self._format.unpack(merged.block)), np.ascontiguousarray(merged.weights))
 
+    def within(self, first: int, last: int, count: int) -> Delta:
+        """The rows, consolidated, whose hashes are in some of `count` equal ranges: from the `first` to before the `last`."""
+        bounds = np.array([(number << 64) // count for number in (first, last) if number < count], np.uint64)
+        slices = [(run, *np.searchsorted(run.hashes, bounds), len(run)) for run in self._runs]
+        pieces = [run.part(int(found[0]), int(found[1])) for run, *found in slices if found[0] < found[1]]
+        return self._of(tuple(pieces), None).contents()
+
     def __len__(self) -> int:
         """Stored rows: an upper bound of the rows of `contents`, for these may still be merged."""
         return sum(map(len, self._runs))

@@ -66,6 +66,11 @@ class Run:
         """The sum of the weights."""
         return int(self.weights.sum()) if self.weights.strides[0] else len(self) * int(self.weights[0])
 
+    def part(self, start: int, stop: int) -> Run:
+        """The rows from one place to another."""
+        block = Block(self.block.words[start:stop], tuple(array.slice(start, stop - start) for array in self.block.others))
+        return Run(block, self.weights[start:stop], self.hashes[start:stop])
+
     def takes(self, count: int) -> bool:
         """Whether so many rows are best added to this run: the two are no more work than the new ones alone."""
         return len(self) + count <= FEW and self.block.nbytes <= _FEW_BYTES

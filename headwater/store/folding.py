@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from headwater.state.arrangement import exchanged
 from headwater.store import runfiles
-from headwater.store.manifest import Kept
+from headwater.store.manifest import Kept, place_of
 from headwater.store.runfiles import LARGE, StoredRun
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from headwater.state.arrangement import Arrangement, Exchange
     from headwater.state.runs import Run
     from headwater.store.disk import Disk
-    from headwater.store.runfiles import Place
 
 
 class Fold:
@@ -52,7 +51,7 @@ class Fold:
 
     def kept(self, state: State) -> tuple[Kept, ...]:
         """A state of which all was written, for the manifest."""
-        return tuple(Kept.of(a, [_place(run) for run in exchanged(self._runs[a], self._written)]) for a in state)
+        return tuple(Kept.of(a, [place_of(run) for run in exchanged(self._runs[a], self._written)]) for a in state)
 
     def exchanged(self, state: State) -> State:
         """The state that was written, or a later one, with files in place of runs."""
@@ -69,8 +68,3 @@ class Fold:
                 yield from (((run,), run) for run in found)
             else:
                 yield found, arrangement.merged(found)
-
-
-def _place(run: Run) -> Place:
-    assert isinstance(run, StoredRun)
-    return run.place

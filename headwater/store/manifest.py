@@ -24,9 +24,10 @@ from headwater.store.disk import MARK
 from headwater.store.runfiles import Place, StoredRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from headwater.operators.operator import State
+    from headwater.state.runs import Run
     from headwater.store.disk import Disk
 
 FORMAT = 1
@@ -82,9 +83,26 @@ class Kept:
         columns = base64.b64encode(arrangement.schema.serialize()).decode()
         return Kept(columns, arrangement.key, arrangement.width, tuple(places))
 
-    def arrangement(self, disk: Disk) -> Arrangement:
+    @staticmethod
+    def stored(arrangement: Arrangement) -> Kept:
+        """An arrangement all of whose runs are in files."""
+        return Kept.of(arrangement, [place_of(run) for run in arrangement.runs])
+
+    def arrangement(self, run: Callable[[Place], Run]) -> Arrangement:
+        """The arrangement, of the runs that are given for the places of its runs."""
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.columns)))
-        return Arrangement(schema, self.key, self.width, tuple(StoredRun(disk, place) for place in self.runs))
+        return Arrangement(schema, self.key, self.width, tuple(map(run, self.runs)))
+
+    @staticmethod
+    def read(columns: str, key: list[int], width: int | None, runs: list[dict[str, Any]]) -> Kept:
+        """From the fields of one, as JSON has them."""
+        return Kept(columns, tuple(key), width, tuple(Place(**place) for place in runs))
+
+
+def place_of(run: Run) -> Place:
+    """Where a run is that is in a file."""
+    assert isinstance(run, StoredRun)
+    return run.place
 
 
 def name_of(fence: int, epoch: int) -> str:
@@ -93,7 +111,11 @@ def name_of(fence: int, epoch: int) -> str:
 
 def states(disk: Disk, manifest: Manifest) -> list[State | None]:
     """The state of every step."""
-    return [None if state is None else tuple(kept.arrangement(disk) for kept in state) for state in manifest.states]
+
+    def run(place: Place) -> StoredRun:
+        return StoredRun(disk, place)
+
+    return [None if state is None else tuple(kept.arrangement(run) for kept in state) for state in manifest.states]
 
 
 def write(disk: Disk, manifest: Manifest) -> None:
@@ -112,7 +134,7 @@ def newest(disk: Disk) -> Manifest | None:
             # A newer one has taken its place.
             return newest(disk)
         raise
-    kept = tuple(None if state is None else tuple(_kept(**each) for each in state) for state in found.pop("states"))
+    kept = tuple(None if state is None else tuple(Kept.read(**each) for each in state) for state in found.pop("states"))
     return Manifest(**found, states=kept)
 
 
@@ -160,7 +182,3 @@ def get(disk: Disk, name: str) -> Any:  # noqa: ANN401  (whatever was put)
     if xxhash.xxh3_64_hexdigest(text).encode() != check:
         raise DamagedFile(name, "its checksum is not the one it was written with")
     return json.loads(text)
-
-
-def _kept(columns: str, key: list[int], width: int | None, runs: list[dict[str, Any]]) -> Kept:
-    return Kept(columns, tuple(key), width, tuple(Place(**place) for place in runs))

@@ -204,6 +204,14 @@ def count(weights: Int64s, places: Int64s, sums: Int64s, slot: int) -> None:
 
 
 @compiled
+def merge(vectors: Int64s, places: Int64s, sums: Int64s) -> None:
+    """Adds whole vectors to their cells."""
+    for i in range(len(places)):
+        for k in range(vectors.shape[1]):
+            sums[places[i], k] += vectors[i, k]
+
+
+@compiled
 def is_used(cell: Int64s, first: int, width: int) -> bool:
     """Whether any of so many slots is not zero."""
     used = False

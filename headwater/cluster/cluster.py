@@ -1,0 +1,225 @@
+"""An epoch as one Spark job: a chain of waves, with an exchange between each and the next.
+
+    rows of changes → wave 0 → exchange by shard → wave 1 → … → notes to the driver
+
+The job reads runs and writes runs, in a directory that the driver and all executors reach. The driver writes what is only in
+its memory there, sends the order, and makes the new states of the old ones and the runs that the notes name. Nothing else
+comes back: neither rows nor states pass through the driver.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from headwater.cluster import messages, tasks
+from headwater.cluster.order import Order, Part
+from headwater.cluster.waves import waves
+from headwater.compiler.dataflow import Step
+from headwater.delta import Delta
+from headwater.operators.arrange import Arrange
+from headwater.runtime.driver import Outcome, Work
+from headwater.state.arrangement import Arrangement
+from headwater.store.folding import Fold
+from headwater.store.manifest import Kept
+from headwater.store.runfiles import Place, StoredRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from headwater.operators.operator import State
+    from headwater.store.disk import Disk
+
+# What the job is run with; the session of the user stays as it is.
+_SETTINGS = {
+    # One job, and as many tasks in each wave as there are shards.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
+}
+# Changed rows for which a shard is worth a task of its own.
+_ROWS = 1 << 18
+
+
+class Refused(Exception):
+    """The job met something that only the driver can decide."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Rows that Spark reads itself: all of them new rows of a step, with its columns in order."""
+
+    rows: DataFrame
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All rows that a step gives now, which are kept by an arrangement."""
+
+    kept: Arrangement
+
+
+Change = Delta | Frame | Whole
+
+
+@dataclass(frozen=True)
+class Yard:
+    """Where jobs leave files: a directory that the driver and all executors reach, and names that nobody else gives."""
+
+    disk: Disk
+    new_name: Callable[[], str]
+
+
+@dataclass
+class Cluster:
+    """The executors of a Spark session."""
+
+    spark: Callable[[], SparkSession]
+    zone: str
+    _sessions: dict[SparkSession, SparkSession] = field(default_factory=dict)
+
+    def run(
+        self, steps: Sequence[Step], states: Mapping[Step, State], changes: Mapping[Step, Change], yard: Yard, title: str
+    ) -> Outcome:
+        """The steps, each after its inputs, after changes of some of them; what they give stays where it is.
+
+        Of `states` those of the steps and of their inputs are used. Where a change is `Whole`, the step's readers find all of
+        it arranged already.
+        """
+        involved = _involved(steps, changes)
+        fold = Fold(yard.disk, yard.new_name)
+        before = {step: states.get(step, ()) for step in involved}
+        fold.write(before.values())
+        before = {step: fold.exchanged(state) for step, state in before.items()}
+        order, scratch = self._order(involved, before, changes, yard)
+        try:
+            notes = self._notes(order, changes, title)
+        finally:
+            for file in scratch:
+                yard.disk.remove(file)
+        return _outcome(order, before, notes, yard.disk)
+
+    def _order(
+        self, steps: Sequence[Step], states: Mapping[Step, State], changes: Mapping[Step, Change], yard: Yard
+    ) -> tuple[Order, list[str]]:
+        """The order, and the files that hold changes until the job is done."""
+        numbers = {step: number for number, step in enumerate(steps)}
+        shards = self._shards(changes)
+        parts: list[Part] = []
+        scratch: list[str] = []
+        kept = {number: tuple(map(Kept.stored, states[step])) for step, number in numbers.items()}
+        for step, change in changes.items():
+            if isinstance(change, Delta) and len(change):
+                scratch.append(yard.new_name())
+                body = messages.packed(change)
+                yard.disk.write(scratch[-1], lambda sink, body=body: sink.write(body))  # type: ignore[misc]
+                bounds = [len(change) * i // shards for i in range(shards + 1)]
+                parts += (Part(numbers[step], scratch[-1], *pair) for pair in zip(bounds, bounds[1:], strict=False))
+            elif isinstance(change, Whole):
+                kept[numbers[step]] = (Kept.stored(change.kept),)
+                parts += (Part(numbers[step], None, i, i + 1) for i in range(shards))
+        arranged = frozenset(numbers[s] for s, c in changes.items() if isinstance(c, Whole) and isinstance(s.operator, Arrange))
+        planned = waves(steps, [numbers[step] for step in changes], arranged)
+        prefix = yard.new_name().removesuffix(".arrow")
+        stored = tuple(kept[number] for number in range(len(steps)))
+        order = Order(yard.disk.place, prefix, self.zone, shards, tuple(steps), stored, planned, arranged, tuple(parts))
+        return order, scratch
+
+    def _shards(self, changes: Mapping[Step, Change]) -> int:
+        rows = sum(len(c) if isinstance(c, Delta) else len(c.kept) if isinstance(c, Whole) else 0 for c in changes.values())
+        cores = self.spark().sparkContext.defaultParallelism
+        frames = [c.rows.rdd.getNumPartitions() for c in changes.values() if isinstance(c, Frame)]
+        return max(cores, -(-rows // _ROWS), *frames, 1)
+
+    def _notes(self, order: Order, changes: Mapping[Step, Change], title: str) -> list[Any]:
+        session = self._session()
+        text = order.text()
+        frames = [
+            self._moved(change.rows).mapInArrow(tasks.take_in(text, order.numbers[step]), messages.SCHEMA)
+            for step, change in changes.items()
+            if isinstance(change, Frame)
+        ]
+        if order.parts:
+            parts = session.range(0, len(order.parts), 1, min(len(order.parts), order.shards))
+            frames.append(parts.mapInArrow(tasks.bring_in(text), messages.SCHEMA))
+        frame = frames[0]
+        for other in frames[1:]:
+            frame = frame.union(other)
+        for wave in range(1, order.waves.count):
+            frame = frame.repartitionById(order.shards, "shard").mapInArrow(tasks.go_on(text, wave), messages.SCHEMA)
+        with _titled(session, title):
+            found = frame.toArrow()
+        notes = [message.content for message in messages.received(found.to_batches())]
+        refused = [note["refused"] for note in notes if "refused" in note]
+        if refused:
+            raise Refused(refused[0])
+        return notes
+
+    def _session(self) -> SparkSession:
+        """A session like the user's, with the settings of jobs."""
+        from pyspark.sql import SparkSession
+
+        spark = self.spark()
+        if spark not in self._sessions:
+            session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # noqa: SLF001
+            for name, value in _SETTINGS.items():
+                session.conf.set(name, value)
+            self._sessions = {spark: session}
+        return self._sessions[spark]
+
+    def _moved(self, frame: DataFrame) -> DataFrame:
+        """The same rows, read in the session of the job."""
+        from pyspark.sql import DataFrame
+
+        session = self._session()
+        datasets = session._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001
+        of_rows = getattr(datasets, "ofRows")  # noqa: B009  (py4j)
+        return DataFrame(of_rows(session._jsparkSession, frame._jdf.queryExecution().analyzed()), session)  # noqa: SLF001
+
+
+def _involved(steps: Sequence[Step], changes: Collection[Step]) -> list[Step]:
+    """What an order lists: the steps that run, and those they read, each after its inputs."""
+    found = dict.fromkeys(changes)
+    for step in steps:
+        found.update(dict.fromkeys(step.inputs))
+        found[step] = None
+    return list(found)
+
+
+def _outcome(order: Order, before: Mapping[Step, State], notes: Sequence[Any], disk: Disk) -> Outcome:
+    """The states with the runs that are new, and what the steps did."""
+    new: dict[Step, dict[int, list[StoredRun]]] = {}
+    work: dict[Step, Work] = {}
+    for note in notes:
+        for number, part, place in note["runs"]:
+            new.setdefault(order.steps[number], {}).setdefault(part, []).append(StoredRun(disk, Place(**place)))
+        for number, (rows_in, rows_out, seconds) in note["work"].items():
+            step = order.steps[int(number)]
+            done = work.get(step, Work(0, 0, 0.0))
+            work[step] = Work(done.rows_in + int(rows_in), done.rows_out + int(rows_out), done.seconds + seconds)
+    outcome = Outcome(work=work)
+    for step, state in before.items():
+        fresh = new.get(step, {})
+        outcome.states[step] = tuple(_with(kept, fresh.get(part, ())) for part, kept in enumerate(state))
+        if isinstance(step.operator, Arrange) and fresh:
+            outcome.arranged[step] = _with(Arrangement.empty(state[0].schema, state[0].key), fresh[0])
+    return outcome
+
+
+def _with(kept: Arrangement, new: Sequence[StoredRun]) -> Arrangement:
+    return Arrangement(kept.schema, kept.key, kept.width, (*kept.runs, *new)) if new else kept
+
+
+@contextmanager
+def _titled(session: SparkSession, title: str) -> Iterator[None]:
+    """What is run meanwhile has a title in Spark's UI."""
+    context = session.sparkContext
+    before = context.getLocalProperty("spark.job.description")
+    context.setJobDescription(title)
+    try:
+        yield
+    finally:
+        context.setLocalProperty("spark.job.description", before)  # type: ignore[arg-type]

@@ -1,0 +1,157 @@
+"""Orders: what a job does, in text that every task can read.
+
+An order has the steps, as values of the closed set that can be stored, the places of their runs, and the ways between waves.
+A worker reads an order once, however many of its tasks it runs.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from headwater.cluster.waves import Route, Waves
+from headwater.compiler.dataflow import Step
+from headwater.store.codec import Decoder, Encoder
+from headwater.store.manifest import Kept
+from headwater.store.opening import disk_at
+from headwater.store.runfiles import StoredRun
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import SparkSession
+
+    from headwater.operators.operator import State
+    from headwater.store.disk import Disk
+    from headwater.store.runfiles import Place
+
+
+class OnlyOnDriver(Exception):
+    """Something only Spark can evaluate was met by a task, where there is no Spark to ask."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a task of wave 0 brings in for a step: rows `start` to `stop` of a file, or a range of hashes of a state."""
+
+    step: int
+    file: str | None
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """A job of some steps; `states` are theirs before it."""
+
+    place: str
+    prefix: str
+    zone: str
+    shards: int
+    steps: tuple[Step, ...]
+    states: tuple[tuple[Kept, ...], ...]
+    waves: Waves
+    arranged: frozenset[int]
+    """The steps among those entering that are arranged already, as a whole."""
+    parts: tuple[Part, ...]
+
+    def text(self) -> str:
+        encoder = Encoder()
+        steps = [[encoder.number(step.operator), self._inputs(number), step.label] for number, step in enumerate(self.steps)]
+        waves = {"of": self.waves.of, "routes": [asdict(r) for r in self.waves.routes], "told": sorted(self.waves.told)}
+        plain = {name: getattr(self, name) for name in ("place", "prefix", "zone", "shards")}
+        return json.dumps({
+            **plain,
+            "states": [[asdict(kept) for kept in state] for state in self.states],
+            "waves": waves,
+            "arranged": sorted(self.arranged),
+            "parts": [asdict(part) for part in self.parts],
+            "steps": steps,
+            "classes": encoder.classes,
+            "values": encoder.values,
+        })
+
+    @cached_property
+    def numbers(self) -> dict[Step, int]:
+        return {step: number for number, step in enumerate(self.steps)}
+
+    def _inputs(self, number: int) -> list[int]:
+        """What a step reads; nothing if it does not run itself."""
+        found = [self.numbers.get(child, -1) for child in self.steps[number].inputs]
+        return [] if -1 in found else found
+
+    @property
+    def disk(self) -> Disk:
+        return _disk(self.place)
+
+    def state(self, number: int) -> State:
+        """The state of a step before the job."""
+        return tuple(kept.arrangement(self.run) for kept in self.states[number])
+
+    def run(self, place: Place) -> StoredRun:
+        """The run at a place, for tasks to go on from."""
+        return _run(self.disk, place)
+
+
+class SharedRun(StoredRun):
+    """A run that many tasks go on from: none of them may put it into a new one."""
+
+    __slots__ = ()
+
+    def takes(self, count: int) -> bool:  # noqa: ARG002
+        return False
+
+
+@lru_cache(maxsize=4)
+def read(text: str) -> Order:
+    """The order in a text."""
+    said = json.loads(text)
+    steps: list[Step] = []
+    values = _values(said)
+    for operator, inputs, label in said["steps"]:
+        steps.append(Step(values[operator], tuple(steps[i] for i in inputs), label))
+    routes = (
+        Route(r["source"], r["wave"], _key(r["key"]), r["combined"], tuple(map(tuple, r["feeds"])))  # type: ignore[arg-type]
+        for r in said["waves"]["routes"]
+    )
+    return Order(
+        place=said["place"],
+        prefix=said["prefix"],
+        zone=said["zone"],
+        shards=said["shards"],
+        steps=tuple(steps),
+        states=tuple(tuple(Kept.read(**kept) for kept in state) for state in said["states"]),
+        waves=Waves(tuple(said["waves"]["of"]), tuple(routes), frozenset(said["waves"]["told"])),
+        arranged=frozenset(said["arranged"]),
+        parts=tuple(Part(**part) for part in said["parts"]),
+    )
+
+
+@cache
+def _disk(place: str) -> Disk:
+    return disk_at(place)
+
+
+@lru_cache(maxsize=1 << 12)
+def _run(disk: Disk, place: Place) -> StoredRun:
+    """A run, which is mapped and checked once in a worker."""
+    return SharedRun(disk, place)
+
+
+def _values(said: dict[str, Any]) -> Sequence[Any]:
+    from headwater.engine import Engine
+
+    engine = Engine(_no_spark, said["zone"])
+    decoder = Decoder(said["classes"], {"engines": engine.engines, "recompute": engine.recompute}, engine.origins)
+    decoder.read(said["values"])
+    return decoder.values
+
+
+def _no_spark() -> SparkSession:
+    raise OnlyOnDriver
+
+
+def _key(key: list[int] | None) -> tuple[int, ...] | None:
+    return None if key is None else tuple(key)

@@ -1,0 +1,272 @@
+"""What a task does: the steps of one wave for one shard, on rows that come as messages.
+
+    messages for the shard  ↦  messages for shards of later waves,  new runs in a file,  and a note that names them
+
+A task changes nothing but by a file of its own, and that counts only if the note reaches the driver. So a task that is tried
+again, or runs twice at once, does no harm. What only the driver can decide — Spark must evaluate something, a row is refused,
+a file is damaged — is noted as well, and the driver runs the epoch itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import chain
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from headwater.cluster import messages
+from headwater.cluster.messages import NEWS, Message
+from headwater.cluster.order import OnlyOnDriver, read
+from headwater.delta import Delta, positional
+from headwater.errors import HeadwaterError
+from headwater.operators.aggregate import Aggregate
+from headwater.operators.arrange import Arrange
+from headwater.operators.operator import Input, schema_of
+from headwater.state import compaction
+from headwater.state.arrangement import Arrangement
+from headwater.store import runfiles
+from headwater.store.runfiles import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from headwater.cluster.order import Order, Part
+    from headwater.operators.operator import State
+    from headwater.state.runs import Run
+
+    Batches = Iterator[pa.RecordBatch]
+    Given = Mapping[tuple[int, int], Delta]
+
+# Rows that are brought in at a time.
+_ROWS = 1 << 18
+_NOTHING_GIVEN: Given = {}
+
+
+def bring_in(text: str) -> Callable[[Batches], Batches]:
+    """The tasks of wave 0: each row is the number of a part."""
+
+    def run(batches: Batches) -> Batches:
+        order = read(text)
+        task = Task(order, 0)
+        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
+        parts = ((part.step, delta) for number in numbers for part in [order.parts[number]] for delta in _content(order, part))
+        return messages.sent(task.entering(parts))
+
+    return run
+
+
+def take_in(text: str, step: int) -> Callable[[Batches], Batches]:
+    """The tasks of wave 0 on rows that Spark reads itself, all of which are new rows of a step."""
+
+    def run(batches: Batches) -> Batches:
+        order = read(text)
+        task = Task(order, 0)
+        types = order.steps[step].types
+        return messages.sent(task.entering((step, _typed(piece, types)) for piece in _gathered(batches)))
+
+    return run
+
+
+def go_on(text: str, wave: int) -> Callable[[Batches], Batches]:
+    """The tasks of a later wave."""
+
+    def run(batches: Batches) -> Batches:
+        return messages.sent(Task(read(text), wave).receiving(messages.received(batches)))
+
+    return run
+
+
+class Task:
+    """One wave of one shard."""
+
+    def __init__(self, order: Order, wave: int) -> None:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        # Runs are merged by those who have all of them.
+        compaction.limit_memory(0)
+        self._order = order
+        self._wave = wave
+        self._shard = context.partitionId() % order.shards
+        self._name = f"{order.prefix}-{wave}-{context.partitionId()}-{context.taskAttemptId()}.arrow"
+        self._before: dict[int, State] = {}
+        self._states: dict[int, State] = {}
+        self._news: dict[int, list[Run]] = {}
+        self._work: dict[int, list[float]] = {}
+        waves = order.waves
+        self._own = [number for number, of in enumerate(waves.of) if of == wave]
+        self._leaving = [(n, route) for n, route in enumerate(waves.routes) if waves.of[route.source] == wave]
+        self._arriving = {n: route for n, route in enumerate(waves.routes) if route.wave == wave}
+
+    def entering(self, deltas: Iterable[tuple[int, Delta]]) -> Iterator[Message]:
+        """What follows from changes that enter here."""
+        try:
+            for step, delta in deltas:
+                yield from self._advance(_NOTHING_GIVEN, {step: delta})
+            yield from self._told()
+        except (HeadwaterError, OnlyOnDriver) as error:
+            yield self._refused(error)
+
+    def receiving(self, found: Iterator[Message]) -> Iterator[Message]:
+        """What follows from the messages of earlier waves."""
+        arrived: dict[int, list[Delta]] = {}
+        for message in found:
+            if message.route >= 0 and message.wave == self._wave:
+                vectors = self._arriving[message.route].combined
+                arrived.setdefault(message.route, []).append(messages.unpacked(message.body, vectors=vectors))
+                continue
+            if message.route < 0:
+                self._hear(message)
+            if message.wave > self._wave:
+                yield Message(message.wave, self._shard, message.route, message.body)
+        try:
+            given = {feed: d for n, parts in arrived.items() for d in [Delta.concat(parts)] for feed in self._arriving[n].feeds}
+            del arrived
+            yield from self._advance(given, {})
+            yield from self._told()
+        except (HeadwaterError, OnlyOnDriver) as error:
+            yield self._refused(error)
+
+    # -- steps
+
+    def _advance(self, given: Given, entering: Mapping[int, Delta]) -> Iterator[Message]:
+        outputs = {step: delta for step, delta in entering.items() if len(delta)}
+        for number in self._own:
+            if number not in entering:
+                self._step(number, given, outputs)
+        for n, route in self._leaving:
+            delta = outputs.get(route.source)
+            if delta is None:
+                continue
+            if route.combined:
+                aggregate = self._order.steps[route.feeds[0][0]].operator
+                assert isinstance(aggregate, Aggregate)
+                delta = aggregate.combined(delta)
+            to = self._shard if route.key is None else messages.shards_of(delta, route.key, self._order.shards)
+            yield from messages.deltas(route.wave, n, delta, to)
+
+    def _step(self, number: int, given: Given, outputs: dict[int, Delta]) -> None:
+        step = self._order.steps[number]
+        children = [self._order.numbers[child] for child in step.inputs]
+        deltas = [given.get((number, i), outputs.get(child)) for i, child in enumerate(children)]
+        if not any(delta is not None and len(delta) for delta in deltas):
+            return
+        started = perf_counter()
+        state = self._state(number)
+        combined = (number, 0) in given and isinstance(step.operator, Aggregate) and step.operator.is_combinable
+        if combined:
+            assert isinstance(step.operator, Aggregate)
+            after, output = step.operator.absorb(state, given[number, 0])
+        else:
+            inputs = [
+                self._input(child, step.inputs[i].nothing if delta is None else delta)
+                for i, (child, delta) in enumerate(zip(children, deltas, strict=True))
+            ]
+            after, output = step.operator.step(state, inputs)
+        self._states[number] = after
+        if len(output):
+            outputs[number] = output
+        done = self._work.setdefault(number, [0, 0, 0.0])
+        done[0] += sum(len(delta) for delta in deltas if delta is not None)
+        done[1] += len(output)
+        done[2] += perf_counter() - started
+
+    def _input(self, child: int, delta: Delta) -> Input:
+        if not isinstance(self._order.steps[child].operator, Arrange):
+            return Input(delta)
+        whole = self._initial(child)[0]
+        if child in self._order.arranged:
+            return Input(delta, Arrangement.empty(whole.schema, whole.key, whole.width), whole)
+        return Input(delta, whole, self._state(child)[0])
+
+    def _state(self, number: int) -> State:
+        """The state of a step as this task knows it: before the job, with the runs it has heard of, or as it made it itself."""
+        if number not in self._states:
+            state = self._initial(number)
+            if number in self._news:
+                known = state[0]
+                runs = (*known.runs, *self._news[number])
+                state = (Arrangement(known.schema, known.key, known.width, runs),)
+            self._states[number] = state
+        return self._states[number]
+
+    def _initial(self, number: int) -> State:
+        if number not in self._before:
+            self._before[number] = self._order.state(number)
+        return self._before[number]
+
+    # -- notes
+
+    def _hear(self, message: Message) -> None:
+        for step, _, place in message.content.get("runs", ()):
+            if isinstance(self._order.steps[step].operator, Arrange):
+                self._news.setdefault(step, []).append(self._order.run(Place(**place)))
+
+    def _told(self) -> Iterator[Message]:
+        """Writes the new runs, and tells of them."""
+        new = [(number, part, run) for number in self._own for part, run in self._new_runs(number)]
+        stored = runfiles.write(self._order.disk, self._name, [run for _, _, run in new]) if new else []
+        runs = [[number, part, asdict(run.place)] for (number, part, _), run in zip(new, stored, strict=True)]
+        yield Message.note(self._end, self._shard, {"runs": runs, "work": self._work})
+        told = [run for run in runs if run[0] in self._order.waves.told]
+        if told:
+            # All waves that it passes hear of it.
+            last = max(self._order.waves.of[n] for n, step in enumerate(self._order.steps) if step.operator.reads_all)
+            for shard in range(self._order.shards):
+                if shard != self._shard:
+                    yield Message.note(last, shard, {"runs": told}, NEWS)
+
+    def _new_runs(self, number: int) -> Iterator[tuple[int, Run]]:
+        if number not in self._states or number in self._order.arranged:
+            return
+        for part, (before, after) in enumerate(zip(self._initial(number), self._states[number], strict=True)):
+            known = {*before.runs, *self._news.get(number, ())}
+            runs = [run for run in after.runs if run not in known]
+            if runs:
+                merged = after.merged(runs)
+                if len(merged):
+                    yield part, merged
+
+    def _refused(self, error: Exception) -> Message:
+        return Message.note(self._end, self._shard, {"refused": str(error) or "only Spark can evaluate a part of it"})
+
+    @property
+    def _end(self) -> int:
+        """The wave of messages to the driver."""
+        return self._order.waves.count
+
+
+def _content(order: Order, part: Part) -> Iterator[Delta]:
+    """The rows of a part, some at a time."""
+    if part.file is not None:
+        memory = order.disk.map(part.file)
+        whole = messages.unpacked(pa.py_buffer(memory), vectors=False)
+        for start in range(part.start, part.stop, _ROWS):
+            stop = min(start + _ROWS, part.stop)
+            yield Delta(whole.rows.slice(start, stop - start), whole.weights[start:stop])
+        return
+    rows = order.state(part.step)[0].within(part.start, part.stop, order.shards)
+    for start in range(0, len(rows), _ROWS):
+        yield Delta(rows.rows.slice(start, _ROWS), rows.weights[start : start + _ROWS])
+
+
+def _gathered(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """The same rows in larger batches."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in chain(batches, [None]):
+        if batch is not None:
+            waiting.append(batch)
+            count += batch.num_rows
+        if waiting and (batch is None or count >= _ROWS):
+            yield pa.concat_batches(waiting)
+            waiting, count = [], 0
+
+
+def _typed(rows: pa.RecordBatch, types: Iterable[pa.DataType]) -> Delta:
+    """Rows as Spark gives them, in the engine's types and under its names."""
+    schema = schema_of(tuple(types))
+    return Delta.inserting(rows.rename_columns(schema.names).cast(positional(schema)))

@@ -1,0 +1,141 @@
+"""Waves: which steps of a dataflow run between two exchanges, and what is exchanged.
+
+    wave(step)  =  max over its inputs of  wave(input) + (1 if the input must be exchanged, or be arranged everywhere, first)
+
+A task of wave w runs all steps of that wave for one shard. Rows that need not meet others stay in the shard they are in. An
+input whose rows must meet by a key (`Operator.together`) comes through an exchange by the hash of that key; an arrangement is
+in the wave, and the shard, of those who look up its rows by its key. Who looks up rows of other shards (`reads_all`) comes a
+wave later, when these are written. What an aggregate needs of rows is summed up before it is exchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from headwater.operators.aggregate import Aggregate
+from headwater.operators.arrange import Arrange
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from headwater.compiler.dataflow import Step
+    from headwater.operators.operator import Key, Operator
+
+
+@dataclass(frozen=True)
+class Route:
+    """What step `source` gives travels to wave `wave`: to the shards of `key`, or (None) to where it is already.
+
+    There it is an input of others, as pairs of a step and the number of its input. If these are one aggregate that sums up
+    what it can before, it is `combined`.
+    """
+
+    source: int
+    wave: int
+    key: Key | None
+    combined: bool
+    feeds: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Waves:
+    """The wave of each step, −1 if nothing reaches it, and the ways between waves."""
+
+    of: tuple[int, ...]
+    routes: tuple[Route, ...]
+    told: frozenset[int]
+    """The arrangements whose new runs later waves look into, whatever shard they are of."""
+
+    @property
+    def count(self) -> int:
+        return max(self.of) + 1
+
+
+def waves(steps: Sequence[Step], entering: Collection[int], arranged: Collection[int] = ()) -> Waves:
+    """The waves of steps, each after its inputs; changes of the `entering` ones come from outside, into wave 0.
+
+    Of these the `arranged` ones are there as a whole already, and nothing is done to keep them.
+    """
+    return _Planning(steps, frozenset(entering), frozenset(arranged)).planned()
+
+
+class _Planning:
+    def __init__(self, steps: Sequence[Step], entering: frozenset[int], arranged: frozenset[int]) -> None:
+        self._steps = steps
+        self._entering = entering
+        self._arranged = arranged
+        self._numbers = {step: number for number, step in enumerate(steps)}
+        self._of = [-1] * len(steps)
+        for number in range(len(steps)):
+            self._of[number] = self._wave(number) if number not in entering else 0
+
+    def planned(self) -> Waves:
+        found: dict[tuple[int, int, Key | None, bool, int | None], list[tuple[int, int]]] = {}
+        told: set[int] = set()
+        for number, i, child in self._edges():
+            key, wave = self._key(number, i), self._of[number]
+            if self._is_local(number, i, child) and self._of[child] == wave:
+                continue
+            if self._is_local(number, i, child):
+                key = None
+            if self._steps[number].operator.reads_all and self._is_kept(child):
+                told.add(child)
+            combined = key is not None and self._combines(number)
+            found.setdefault((child, wave, key, combined, number if combined else None), []).append((number, i))
+        routes = (Route(source, wave, key, combined, tuple(f)) for (source, wave, key, combined, _), f in found.items())
+        return Waves(tuple(self._of), tuple(routes), frozenset(told))
+
+    def _edges(self) -> Iterator[tuple[int, int, int]]:
+        """Inputs that changes reach, of the steps that run: the step, the number of its input, and where that comes from."""
+        for number, step in enumerate(self._steps):
+            if number in self._entering:
+                continue
+            for i, given in enumerate(step.inputs):
+                child = self._numbers.get(given, -1)
+                if child >= 0 and self._of[child] >= 0:
+                    yield number, i, child
+
+    def _wave(self, number: int) -> int:
+        found = -1
+        step = self._steps[number]
+        for i, given in enumerate(step.inputs):
+            child = self._numbers.get(given, -1)
+            if child < 0 or self._of[child] < 0:
+                continue
+            later = not self._is_local(number, i, child) or (step.operator.reads_all and self._is_kept(child))
+            found = max(found, self._of[child] + later)
+        return found
+
+    def _is_kept(self, child: int) -> bool:
+        """Whether the job itself arranges what the step gives."""
+        return isinstance(self._steps[child].operator, Arrange) and child not in self._arranged
+
+    def _is_local(self, number: int, i: int, child: int) -> bool:
+        """Whether rows of an input can be used in the shard in which they are."""
+        looked_up = self._steps[number].operator.arranged_by()[i] is not None
+        return self._key(number, i) is None or (looked_up and self._is_kept(child))
+
+    def _key(self, number: int, i: int) -> Key | None:
+        """The columns by which the rows of an input must meet; an arrangement is where those are who look rows up in it."""
+        operator = self._steps[number].operator
+        if not isinstance(operator, Arrange):
+            return operator.together[i]
+        meeting = (
+            reader.arranged_by()[i] is not None and reader.together[i] is not None
+            for reader, i in self._readers.get(self._steps[number], ())
+        )
+        return operator.key if any(meeting) else None
+
+    @cached_property
+    def _readers(self) -> dict[Step, list[tuple[Operator, int]]]:
+        found: dict[Step, list[tuple[Operator, int]]] = {}
+        for step in self._steps:
+            for i, given in enumerate(step.inputs):
+                found.setdefault(given, []).append((step.operator, i))
+        return found
+
+    def _combines(self, number: int) -> bool:
+        operator = self._steps[number].operator
+        return isinstance(operator, Aggregate) and operator.is_combinable
