@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from headwater.answers import Answer, table_of
+from headwater.cluster.cluster import Cluster
+from headwater.cluster.placement import Placement, require_mode
+from headwater.cluster.yard import ScratchYards, StoreYards
 from headwater.definitions import Definition
 from headwater.errors import (
     DamagedFile,
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from headwater.cluster.yard import Yards
     from headwater.compiler.dataflow import Step
     from headwater.delta import Delta
     from headwater.engine import Engine
@@ -67,6 +71,7 @@ def connect(  # noqa: PLR0913  (each a choice of its own)
     durability: str = "sync",
     retain: int | str = 10_000,
     memory: int | str | None = None,
+    placement: str = "auto",
 ) -> Session:
     """A session on local Spark, started when first needed, or on the one given.
 
@@ -75,11 +80,12 @@ def connect(  # noqa: PLR0913  (each a choice of its own)
     with mode "r". With `durability` sync, a commit is on disk when it returns; with async a tenth of a second later; with
     memory when the session is closed, or in the background. `retain` says how long changes, and so the past, can be read: a
     number of epochs, or an age such as "7 days". With `memory`, in bytes or as "2 GB", state that is not on disk yet, and what
-    it takes to merge it, are kept below that; the rest is read from disk where it is needed.
+    it takes to merge it, are kept below that; the rest is read from disk where it is needed. `placement` says where epochs are
+    run: in the driver, on Spark's executors (cluster), or where it is expected to be quicker (auto).
     """
     if mode not in ("r", "w"):
         raise InvalidOption(f'mode is "w" for the one writer or "r" for readers, not {mode!r}')
-    session = Session(spark)
+    session = Session(spark, require_mode(placement))
     if directory is not None:
         session._open(directory, mode, durability, retain, memory)  # noqa: SLF001  (a part of how a session begins)
     return session
@@ -88,7 +94,7 @@ def connect(  # noqa: PLR0913  (each a choice of its own)
 class Session:
     """Tables that change and views that stay exact."""
 
-    def __init__(self, spark: SparkSession | None = None) -> None:
+    def __init__(self, spark: SparkSession | None = None, placement: str = "auto") -> None:
         self._given = spark
         self._closed = False
         self._writer: int | None = None
@@ -96,6 +102,13 @@ class Session:
         self._reader: Reader | None = None
         self._zone: str | None = None
         self.epochs = Epochs()
+        self._place(ScratchYards(), placement)
+
+    def _place(self, yards: Yards, mode: str) -> None:
+        """Lets epochs run on executors, whose files are in these yards."""
+        cluster = Cluster(lambda: self.spark, lambda: self._engine.time_zone)
+        self._placement = Placement(cluster, yards, mode, lambda: self._given is not None or "spark" in self.__dict__)
+        self.epochs.executors = self._placement
 
     def _open(self, directory: str | Path, mode: str, durability: str, retain: int | str, memory: int | str | None) -> None:
         """Goes on with what is in a directory; to be called first."""
@@ -106,6 +119,7 @@ class Session:
             self._reader, self.epochs = open_to_read(disk, self._engine_for)
         else:
             self._store, self.epochs, wanted = open_to_write(disk, self._engine_for, durability, retain, memory)
+            self._place(StoreYards(self._store), self.placement)
             for view in wanted:
                 self._make_again(view)
 
@@ -139,6 +153,15 @@ class Session:
         """The engine; made for a time zone, if it is not there yet and one is given."""
         self._zone = self._zone or zone
         return self._engine
+
+    @property
+    def placement(self) -> str:
+        """Where epochs are run: driver, cluster, or auto."""
+        return self._placement.mode
+
+    @placement.setter
+    def placement(self, mode: str) -> None:
+        self._placement.mode = require_mode(mode)
 
     # -- epochs of others, and of the past
 

@@ -9,14 +9,15 @@ comes back: neither rows nor states pass through the driver.
 
 from __future__ import annotations
 
+import itertools
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headwater.cluster import messages, tasks
+from headwater.cluster.messages import NOTE
 from headwater.cluster.order import Order, Part
 from headwater.cluster.waves import waves
-from headwater.compiler.dataflow import Step
 from headwater.delta import Delta
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import Outcome, Work
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from headwater.cluster.messages import Message
+    from headwater.cluster.yard import Yard
+    from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
     from headwater.store.disk import Disk
 
@@ -65,45 +69,53 @@ class Whole:
 Change = Delta | Frame | Whole
 
 
-@dataclass(frozen=True)
-class Yard:
-    """Where jobs leave files: a directory that the driver and all executors reach, and names that nobody else gives."""
-
-    disk: Disk
-    new_name: Callable[[], str]
-
-
 @dataclass
 class Cluster:
     """The executors of a Spark session."""
 
     spark: Callable[[], SparkSession]
-    zone: str
+    zone: Callable[[], str]
     _sessions: dict[SparkSession, SparkSession] = field(default_factory=dict)
 
-    def run(
-        self, steps: Sequence[Step], states: Mapping[Step, State], changes: Mapping[Step, Change], yard: Yard, title: str
+    @property
+    def cores(self) -> int:
+        """How many tasks run at once."""
+        return int(self.spark().sparkContext.defaultParallelism)
+
+    def run(  # noqa: PLR0913, PLR0917  (what a job is)
+        self,
+        steps: Sequence[Step],
+        states: Mapping[Step, State],
+        changes: Mapping[Step, Change],
+        yard: Yard,
+        title: str,
+        wanted: Collection[Step] = (),
     ) -> Outcome:
-        """The steps, each after its inputs, after changes of some of them; what they give stays where it is.
+        """The steps, each after its inputs, after changes of some others.
 
         Of `states` those of the steps and of their inputs are used. Where a change is `Whole`, the step's readers find all of
-        it arranged already.
+        it arranged already. What steps give stays where it is, but for the `wanted` ones.
         """
         involved = _involved(steps, changes)
         fold = Fold(yard.disk, yard.new_name)
         before = {step: states.get(step, ()) for step in involved}
         fold.write(before.values())
         before = {step: fold.exchanged(state) for step, state in before.items()}
-        order, scratch = self._order(involved, before, changes, yard)
+        order, scratch = self._order(involved, before, changes, yard, wanted)
         try:
-            notes = self._notes(order, changes, title)
+            found = self._found(order, changes, title)
         finally:
             for file in scratch:
                 yard.disk.remove(file)
-        return _outcome(order, before, notes, yard.disk)
+        return _outcome(order, before, found, yard.disk)
 
     def _order(
-        self, steps: Sequence[Step], states: Mapping[Step, State], changes: Mapping[Step, Change], yard: Yard
+        self,
+        steps: Sequence[Step],
+        states: Mapping[Step, State],
+        changes: Mapping[Step, Change],
+        yard: Yard,
+        wanted: Collection[Step],
     ) -> tuple[Order, list[str]]:
         """The order, and the files that hold changes until the job is done."""
         numbers = {step: number for number, step in enumerate(steps)}
@@ -117,24 +129,36 @@ class Cluster:
                 body = messages.packed(change)
                 yard.disk.write(scratch[-1], lambda sink, body=body: sink.write(body))  # type: ignore[misc]
                 bounds = [len(change) * i // shards for i in range(shards + 1)]
-                parts += (Part(numbers[step], scratch[-1], *pair) for pair in zip(bounds, bounds[1:], strict=False))
+                parts += (Part(numbers[step], scratch[-1], *pair) for pair in itertools.pairwise(bounds))
             elif isinstance(change, Whole):
                 kept[numbers[step]] = (Kept.stored(change.kept),)
                 parts += (Part(numbers[step], None, i, i + 1) for i in range(shards))
         arranged = frozenset(numbers[s] for s, c in changes.items() if isinstance(c, Whole) and isinstance(s.operator, Arrange))
-        planned = waves(steps, [numbers[step] for step in changes], arranged)
+        entering = frozenset(numbers[step] for step in changes)
+        planned = waves(steps, entering, arranged, [numbers[step] for step in wanted])
         prefix = yard.new_name().removesuffix(".arrow")
         stored = tuple(kept[number] for number in range(len(steps)))
-        order = Order(yard.disk.place, prefix, self.zone, shards, tuple(steps), stored, planned, arranged, tuple(parts))
+        order = Order(
+            place=yard.disk.place,
+            prefix=prefix,
+            zone=self.zone(),
+            shards=shards,
+            steps=tuple(steps),
+            states=stored,
+            waves=planned,
+            entering=entering,
+            arranged=arranged,
+            parts=tuple(parts),
+        )
         return order, scratch
 
     def _shards(self, changes: Mapping[Step, Change]) -> int:
         rows = sum(len(c) if isinstance(c, Delta) else len(c.kept) if isinstance(c, Whole) else 0 for c in changes.values())
-        cores = self.spark().sparkContext.defaultParallelism
         frames = [c.rows.rdd.getNumPartitions() for c in changes.values() if isinstance(c, Frame)]
-        return max(cores, -(-rows // _ROWS), *frames, 1)
+        return max(self.cores, -(-rows // _ROWS), *frames, 1)
 
-    def _notes(self, order: Order, changes: Mapping[Step, Change], title: str) -> list[Any]:
+    def _found(self, order: Order, changes: Mapping[Step, Change], title: str) -> list[Message]:
+        """What reaches the driver."""
         session = self._session()
         text = order.text()
         frames = [
@@ -151,12 +175,11 @@ class Cluster:
         for wave in range(1, order.waves.count):
             frame = frame.repartitionById(order.shards, "shard").mapInArrow(tasks.go_on(text, wave), messages.SCHEMA)
         with _titled(session, title):
-            found = frame.toArrow()
-        notes = [message.content for message in messages.received(found.to_batches())]
-        refused = [note["refused"] for note in notes if "refused" in note]
-        if refused:
-            raise Refused(refused[0])
-        return notes
+            found = list(messages.received(frame.toArrow().to_batches()))
+        for message in found:
+            if message.route == NOTE and "refused" in message.content:
+                raise Refused(message.content["refused"])
+        return found
 
     def _session(self) -> SparkSession:
         """A session like the user's, with the settings of jobs."""
@@ -175,8 +198,8 @@ class Cluster:
         from pyspark.sql import DataFrame
 
         session = self._session()
-        datasets = session._jvm.org.apache.spark.sql.classic.Dataset  # noqa: SLF001
-        of_rows = getattr(datasets, "ofRows")  # noqa: B009  (py4j)
+        jvm: Any = session._jvm
+        of_rows = getattr(jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
         return DataFrame(of_rows(session._jsparkSession, frame._jdf.queryExecution().analyzed()), session)  # noqa: SLF001
 
 
@@ -189,18 +212,24 @@ def _involved(steps: Sequence[Step], changes: Collection[Step]) -> list[Step]:
     return list(found)
 
 
-def _outcome(order: Order, before: Mapping[Step, State], notes: Sequence[Any], disk: Disk) -> Outcome:
-    """The states with the runs that are new, and what the steps did."""
+def _outcome(order: Order, before: Mapping[Step, State], found: Sequence[Message], disk: Disk) -> Outcome:
+    """The states with the runs that are new, what was wanted, and what the steps did."""
     new: dict[Step, dict[int, list[StoredRun]]] = {}
     work: dict[Step, Work] = {}
-    for note in notes:
+    outputs: dict[Step, list[Delta]] = {}
+    for message in found:
+        if message.route != NOTE:
+            source = order.steps[order.waves.routes[message.route].source]
+            outputs.setdefault(source, []).append(messages.unpacked(message.body, vectors=False))
+            continue
+        note = message.content
         for number, part, place in note["runs"]:
             new.setdefault(order.steps[number], {}).setdefault(part, []).append(StoredRun(disk, Place(**place)))
         for number, (rows_in, rows_out, seconds) in note["work"].items():
             step = order.steps[int(number)]
             done = work.get(step, Work(0, 0, 0.0))
             work[step] = Work(done.rows_in + int(rows_in), done.rows_out + int(rows_out), done.seconds + seconds)
-    outcome = Outcome(work=work)
+    outcome = Outcome(outputs={step: Delta.concat(parts) for step, parts in outputs.items()}, work=work)
     for step, state in before.items():
         fresh = new.get(step, {})
         outcome.states[step] = tuple(_with(kept, fresh.get(part, ())) for part, kept in enumerate(state))

@@ -89,10 +89,7 @@ def _batch(messages: Sequence[Message]) -> pa.RecordBatch:
 
 def deltas(wave: int, route: int, delta: Delta, shards: Shards | int) -> Iterator[Message]:
     """A delta on its way: all of it to one shard, or each row to its own."""
-    if isinstance(shards, int):
-        parts = iter([(shards, delta)])
-    else:
-        parts = _split(delta, shards)
+    parts = iter([(shards, delta)]) if isinstance(shards, int) else _split(delta, shards)
     for shard, part in parts:
         for start in range(0, len(part), _ROWS):
             piece = Delta(part.rows.slice(start, _ROWS), part.weights[start : start + _ROWS])

@@ -53,8 +53,10 @@ class Order:
     steps: tuple[Step, ...]
     states: tuple[tuple[Kept, ...], ...]
     waves: Waves
+    entering: frozenset[int]
+    """The steps whose changes come from outside."""
     arranged: frozenset[int]
-    """The steps among those entering that are arranged already, as a whole."""
+    """Those of them that are arranged already, as a whole."""
     parts: tuple[Part, ...]
 
     def text(self) -> str:
@@ -62,16 +64,19 @@ class Order:
         steps = [[encoder.number(step.operator), self._inputs(number), step.label] for number, step in enumerate(self.steps)]
         waves = {"of": self.waves.of, "routes": [asdict(r) for r in self.waves.routes], "told": sorted(self.waves.told)}
         plain = {name: getattr(self, name) for name in ("place", "prefix", "zone", "shards")}
-        return json.dumps({
-            **plain,
-            "states": [[asdict(kept) for kept in state] for state in self.states],
-            "waves": waves,
-            "arranged": sorted(self.arranged),
-            "parts": [asdict(part) for part in self.parts],
-            "steps": steps,
-            "classes": encoder.classes,
-            "values": encoder.values,
-        })
+        return json.dumps(
+            {
+                **plain,
+                "states": [[asdict(kept) for kept in state] for state in self.states],
+                "waves": waves,
+                "entering": sorted(self.entering),
+                "arranged": sorted(self.arranged),
+                "parts": [asdict(part) for part in self.parts],
+                "steps": steps,
+                "classes": encoder.classes,
+                "values": encoder.values,
+            }
+        )
 
     @cached_property
     def numbers(self) -> dict[Step, int]:
@@ -79,8 +84,9 @@ class Order:
 
     def _inputs(self, number: int) -> list[int]:
         """What a step reads; nothing if it does not run itself."""
-        found = [self.numbers.get(child, -1) for child in self.steps[number].inputs]
-        return [] if -1 in found else found
+        if self.waves.of[number] < 0 or number in self.entering:
+            return []
+        return [self.numbers[child] for child in self.steps[number].inputs]
 
     @property
     def disk(self) -> Disk:
@@ -92,7 +98,7 @@ class Order:
 
     def run(self, place: Place) -> StoredRun:
         """The run at a place, for tasks to go on from."""
-        return _run(self.disk, place)
+        return _run(self.place, place)
 
 
 class SharedRun(StoredRun):
@@ -113,7 +119,7 @@ def read(text: str) -> Order:
     for operator, inputs, label in said["steps"]:
         steps.append(Step(values[operator], tuple(steps[i] for i in inputs), label))
     routes = (
-        Route(r["source"], r["wave"], _key(r["key"]), r["combined"], tuple(map(tuple, r["feeds"])))  # type: ignore[arg-type]
+        Route(r["source"], r["wave"], _key(r["key"]), r["combined"], tuple(map(tuple, r["feeds"])))
         for r in said["waves"]["routes"]
     )
     return Order(
@@ -124,6 +130,7 @@ def read(text: str) -> Order:
         steps=tuple(steps),
         states=tuple(tuple(Kept.read(**kept) for kept in state) for state in said["states"]),
         waves=Waves(tuple(said["waves"]["of"]), tuple(routes), frozenset(said["waves"]["told"])),
+        entering=frozenset(said["entering"]),
         arranged=frozenset(said["arranged"]),
         parts=tuple(Part(**part) for part in said["parts"]),
     )
@@ -135,9 +142,9 @@ def _disk(place: str) -> Disk:
 
 
 @lru_cache(maxsize=1 << 12)
-def _run(disk: Disk, place: Place) -> StoredRun:
+def _run(directory: str, place: Place) -> StoredRun:
     """A run, which is mapped and checked once in a worker."""
-    return SharedRun(disk, place)
+    return SharedRun(_disk(directory), place)
 
 
 def _values(said: dict[str, Any]) -> Sequence[Any]:

@@ -97,7 +97,7 @@ class Task:
         self._news: dict[int, list[Run]] = {}
         self._work: dict[int, list[float]] = {}
         waves = order.waves
-        self._own = [number for number, of in enumerate(waves.of) if of == wave]
+        self._own = [number for number, of in enumerate(waves.of) if of == wave and number not in order.entering]
         self._leaving = [(n, route) for n, route in enumerate(waves.routes) if waves.of[route.source] == wave]
         self._arriving = {n: route for n, route in enumerate(waves.routes) if route.wave == wave}
 
@@ -135,8 +135,7 @@ class Task:
     def _advance(self, given: Given, entering: Mapping[int, Delta]) -> Iterator[Message]:
         outputs = {step: delta for step, delta in entering.items() if len(delta)}
         for number in self._own:
-            if number not in entering:
-                self._step(number, given, outputs)
+            self._step(number, given, outputs)
         for n, route in self._leaving:
             delta = outputs.get(route.source)
             if delta is None:
@@ -220,7 +219,7 @@ class Task:
                     yield Message.note(last, shard, {"runs": told}, NEWS)
 
     def _new_runs(self, number: int) -> Iterator[tuple[int, Run]]:
-        if number not in self._states or number in self._order.arranged:
+        if number not in self._states:
             return
         for part, (before, after) in enumerate(zip(self._initial(number), self._states[number], strict=True)):
             known = {*before.runs, *self._news.get(number, ())}

@@ -53,12 +53,15 @@ class Waves:
         return max(self.of) + 1
 
 
-def waves(steps: Sequence[Step], entering: Collection[int], arranged: Collection[int] = ()) -> Waves:
+def waves(
+    steps: Sequence[Step], entering: Collection[int], arranged: Collection[int] = (), wanted: Collection[int] = ()
+) -> Waves:
     """The waves of steps, each after its inputs; changes of the `entering` ones come from outside, into wave 0.
 
-    Of these the `arranged` ones are there as a whole already, and nothing is done to keep them.
+    Of these the `arranged` ones are there as a whole already, and nothing is done to keep them. What the `wanted` ones give
+    goes to the driver, after the last wave.
     """
-    return _Planning(steps, frozenset(entering), frozenset(arranged)).planned()
+    return _Planning(steps, frozenset(entering), frozenset(arranged)).planned(wanted)
 
 
 class _Planning:
@@ -71,7 +74,7 @@ class _Planning:
         for number in range(len(steps)):
             self._of[number] = self._wave(number) if number not in entering else 0
 
-    def planned(self) -> Waves:
+    def planned(self, wanted: Collection[int]) -> Waves:
         found: dict[tuple[int, int, Key | None, bool, int | None], list[tuple[int, int]]] = {}
         told: set[int] = set()
         for number, i, child in self._edges():
@@ -85,7 +88,9 @@ class _Planning:
             combined = key is not None and self._combines(number)
             found.setdefault((child, wave, key, combined, number if combined else None), []).append((number, i))
         routes = (Route(source, wave, key, combined, tuple(f)) for (source, wave, key, combined, _), f in found.items())
-        return Waves(tuple(self._of), tuple(routes), frozenset(told))
+        end = max(self._of) + 1
+        leaving = (Route(number, end, None, combined=False, feeds=()) for number in wanted if self._of[number] >= 0)
+        return Waves(tuple(self._of), (*routes, *leaving), frozenset(told))
 
     def _edges(self) -> Iterator[tuple[int, int, int]]:
         """Inputs that changes reach, of the steps that run: the step, the number of its input, and where that comes from."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Snapshot
     from headwater.runtime.driver import Work
+    from headwater.runtime.executors import Executors
     from headwater.runtime.recording import Passed
 
 
@@ -50,12 +51,16 @@ class Building:
         """The existing steps whose deltas the new ones, and the views, are to follow."""
         self._changed: dict[str, list[Delta]] = {}
 
-    def start(self, now: Snapshot) -> None:
+    def start(self, now: Snapshot, executors: Executors) -> None:
         """Builds everything over the content at a snapshot."""
-        content = now.content
-        content.build(self._new)
-        self.states = content.built
-        self.work = {step: content.work[step] for step in self.states}
+        placed = executors.build(now, self.catalog, self._new) if now.is_whole else None
+        if placed is None:
+            content = now.content
+            content.build(self._new)
+            self.states = content.built
+            self.work = {step: content.work[step] for step in self.states}
+        else:
+            self.states = placed
         states = {**now.states, **self.states}
         for name, view in self._views.items():
             self._changed[name] = [states[view.contents][0].contents()]

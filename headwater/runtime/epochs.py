@@ -20,6 +20,7 @@ from headwater.errors import DamagedFile, UnknownEpoch
 from headwater.runtime.building import Building
 from headwater.runtime.catalog import Snapshot, ViewEntry
 from headwater.runtime.driver import Backfill, run_epoch
+from headwater.runtime.executors import NoExecutors
 from headwater.runtime.history import History
 from headwater.runtime.journal import NoJournal
 from headwater.runtime.rebuilding import Costs, rebuild
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Entry
     from headwater.runtime.driver import Outcome, Work
+    from headwater.runtime.executors import Executors
     from headwater.runtime.journal import Journal
 
 # So much is made up for under the lock; what is more, beside the commits, unless they are faster for so many rounds.
@@ -52,6 +54,7 @@ class Epochs:
         self.writing = RLock()
         self.now = Snapshot() if now is None else now
         self.journal: Journal = NoJournal()
+        self.executors: Executors = NoExecutors()
         self.work: dict[Step, Work] = {}
         self.history = History(self.now.epoch) if history is None else history
         self.subscriptions = Subscriptions()
@@ -64,14 +67,16 @@ class Epochs:
             started = perf_counter()
             now, outcome = self._outcome_of_what_is_whole(changes, advanced)
             then = Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states})
-            kept = now.catalog.kept
-            views = {name: delta for step, delta in outcome.outputs.items() if step in kept for name in kept[step]}
-            self.journal.commit(then, changes, views, perf_counter() - started)
-            for recording in self._recordings:
-                recording.add(outcome.outputs)
-            for name, delta in changes.items():
-                self.history.add_if_few(name, then.epoch, delta)
-            self._proceed(then, views, outcome.work)
+            views = _changed(now.catalog, outcome)
+            try:
+                self.journal.commit(then, changes, views, perf_counter() - started)
+                for recording in self._recordings:
+                    recording.add(outcome.outputs)
+                for name, delta in changes.items():
+                    self.history.add_if_few(name, then.epoch, delta)
+                self._proceed(then, views, outcome.work)
+            finally:
+                self.executors.committed(self.now)
             return self.now.epoch
 
     def _outcome_of_what_is_whole(
@@ -89,13 +94,22 @@ class Epochs:
                     self.now.kept(self.now.tables[name])
 
     def _outcome(self, now: Snapshot, sources: Mapping[Step, Delta], advanced: Mapping[Step, State]) -> Outcome:
-        """The next states: by the deltas, or by a rebuild where that is cheaper and nobody follows the steps' deltas."""
-        if not self._recordings and now.is_whole and self._costs.favour_rebuild(now, sources):
+        """The next states: by the deltas, on executors or here, or by a rebuild where that is cheaper.
+
+        The latter, and executors, only while nobody follows the steps' deltas.
+        """
+        alone = not self._recordings and now.is_whole
+        placed = self.executors.epoch(now, sources) if alone else None
+        if placed is not None:
+            return placed
+        started = perf_counter()
+        if alone and self._costs.favour_rebuild(now, sources):
             outcome = rebuild(now, sources, advanced)
             self._costs.built({step: done for step, done in outcome.work.items() if done.rebuilt}, now, sources)
         else:
             outcome = run_epoch(now.catalog.above(sources), now.states, sources, advanced)
             self._costs.changed(outcome.work, sources)
+        self.executors.learn(sources, perf_counter() - started)
         return outcome
 
     def define(self, catalog: Catalog, rebuilt: Collection[str] = ()) -> None:
@@ -107,7 +121,7 @@ class Epochs:
         with self.defining:
             building = Building(self.now, catalog, rebuilt)
             with self._recording(building.read) as recording:
-                building.start(recording.reached)
+                building.start(recording.reached, self.executors)
                 for _ in range(_ROUNDS):
                     if recording.rows <= _FEW_ROWS:
                         break
@@ -120,6 +134,7 @@ class Epochs:
                         building.follow(recording.take(self.now))
                         self._swap(building)
                         now = self.now
+            self.executors.committed(now)
             self._costs.built(building.work, now)
 
     def set_aside(self, damage: DamagedFile) -> DamagedFile:
@@ -211,3 +226,12 @@ class Epochs:
         finally:
             with self.writing:
                 self._recordings = tuple(other for other in self._recordings if other is not recording)
+
+
+def _changed(catalog: Catalog, outcome: Outcome) -> dict[str, Delta]:
+    """What an epoch changed in views, by their names."""
+    found = {name: delta for step, delta in outcome.outputs.items() for name in catalog.kept.get(step, ())}
+    for name, view in catalog.views.items() if outcome.arranged else ():
+        if view.contents in outcome.arranged:
+            found[name] = outcome.arranged[view.contents].contents()
+    return {name: delta for name, delta in found.items() if len(delta)}

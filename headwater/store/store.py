@@ -82,6 +82,10 @@ class Store:
         self._files = 0
         self._prepared = ""
         """The file of the catalog that is about to be defined."""
+        self._reserved: frozenset[str] = frozenset()
+        """How the names of files begin that jobs on executors may have written, or be writing."""
+        self._unsettled = False
+        """Whether jobs may have given names that are not certain yet."""
         self._unsafe: OSError | None = None
         self._memory = memory
         if memory is not None:
@@ -248,6 +252,23 @@ class Store:
                 "connect again"
             )
 
+    # -- jobs on executors
+
+    @property
+    def disk(self) -> Disk:
+        return self._disk
+
+    def reserve(self) -> str:
+        """The name of a file that a job may write, and the beginning of names of others, none of which is removed."""
+        name = self._new_file()
+        self._reserved |= {name.removesuffix(".arrow")}
+        self._unsettled = True
+        return name
+
+    def release(self) -> None:
+        """What jobs have written is in the present snapshot by now, or can be removed."""
+        self._reserved = frozenset()
+
     # -- the end
 
     def close(self) -> None:
@@ -292,7 +313,8 @@ class Store:
         """Writes what is not in files yet, and then the manifest, with which it all counts."""
         fold = Fold(self._disk, self._new_file, self._sparse())
         fold.write(now.states.values())
-        if fold.bytes:
+        if fold.bytes or (self._unsettled and self._disk.files(manifest.RUNS)):
+            self._unsettled = False
             self._disk.settle(manifest.RUNS)
         states = map(now.states.get, now.catalog.steps)
         kept = tuple(None if state is None else fold.kept(state) for state in states)
@@ -325,11 +347,20 @@ class Store:
         self._lease.require()
         needed = {*self._manifest.files(), self._manifest.name, self._manifest.catalog}
         for folder in manifest.FOLDERS:
-            for name in self._disk.files(folder):
-                if name not in needed and _fence(name) <= self._lease.fence:
+            found = self._disk.files(folder)
+            # In this order: what is not reserved any more is in the present snapshot, if it counts.
+            reserved = tuple(self._reserved)
+            used = needed | self._in_use()
+            for name in found:
+                if name not in used and _fence(name) <= self._lease.fence and not name.startswith(reserved):
                     self._disk.remove(name)
         for segment in self._outdated():
             self._disk.remove(segment.name)
+
+    def _in_use(self) -> set[str | None]:
+        """The files of the present snapshot, some of which jobs have written since the last manifest."""
+        assert self._epochs is not None
+        return {run.file for state in self._epochs.now.states.values() for kept in state for run in kept.runs}
 
     def _outdated(self) -> Iterator[log.Segment]:
         """The segments of the log that no one asks for any more."""

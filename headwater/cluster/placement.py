@@ -1,0 +1,228 @@
+"""Placement: each epoch is run where it is quicker, in the driver or on the executors.
+
+    driver     seconds a changed row  ×  rows                                     as measured in the driver
+    executors  seconds of a job of so few rows  +  seconds a row  ×  rows          as measured on the executors
+
+Both are measured for the set of tables that change, since other tables mean other steps. Until something was measured, a row
+is taken to cost what rows of the same size mostly cost. What only Spark can evaluate, and all that follows from it, is left to
+the driver, which asks Spark; the rest of the epoch may still be placed on the executors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from headwater.cluster.cluster import Refused, Whole
+from headwater.errors import InvalidOption, NotSupported
+from headwater.operators.arrange import Arrange
+from headwater.operators.linear import Linear
+from headwater.operators.regroup import Regroup
+from headwater.runtime.driver import Backfill, Outcome, run_epoch
+from headwater.state.arrangement import Arrangement
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from headwater.cluster.cluster import Change, Cluster
+    from headwater.cluster.yard import Yards
+    from headwater.compiler.dataflow import Step
+    from headwater.delta import Delta
+    from headwater.operators.operator import State
+    from headwater.runtime.catalog import Catalog, Snapshot
+
+MODES = ("auto", "driver", "cluster")
+# Fewer changed rows are not worth a thought of executors, nor are fewer rows to build a view of.
+_MANY = 50_000
+_MANY_TO_BUILD = 2_000_000
+# What is assumed before anything was measured: seconds of a job, and seconds a row of a step.
+_JOB = 1.0
+_ROW = 2e-7
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Where an epoch was run, and why."""
+
+    where: str
+    why: str
+    driver: float | None = None
+    executors: float | None = None
+    """The seconds that each was expected to take."""
+
+
+@dataclass
+class _Line:
+    """Seconds by rows: `start + each · rows`, with the latest measurements counting most."""
+
+    start: float
+    each: float
+    points: list[tuple[int, float]] = field(default_factory=list)
+
+    def at(self, rows: int) -> float:
+        return self.start + self.each * rows
+
+    def learn(self, rows: int, seconds: float) -> None:
+        """Adds a point; a line through few points, or through points of about one size, is moved and not turned."""
+        self.points = [*self.points[-7:], (rows, seconds)]
+        counts = [count for count, _ in self.points]
+        if max(counts) > 4 * min(counts):
+            mean = sum(counts) / len(counts)
+            height = sum(s for _, s in self.points) / len(self.points)
+            spread = sum((count - mean) ** 2 for count in counts)
+            self.each = max(sum((count - mean) * (s - height) for count, s in self.points) / spread, 0.0)
+            self.start = max(height - self.each * mean, 0.0)
+        else:
+            scale = seconds / self.at(rows) if self.at(rows) > 0 else 1.0
+            self.start, self.each = self.start * (1 + scale) / 2, self.each * (1 + scale) / 2
+
+
+class Placement:
+    """The executors of a session, used as its `mode` says."""
+
+    def __init__(self, cluster: Cluster, yards: Yards, mode: str, is_started: Callable[[], bool]) -> None:
+        """`is_started` tells whether Spark runs: it is not started for an epoch that the driver can run as well."""
+        self._cluster = cluster
+        self._yards = yards
+        self._is_started = is_started
+        self.mode = mode
+        self.last = Decision("driver", "nothing was run yet")
+        self._driver: dict[frozenset[Step], _Line] = {}
+        self._executors: dict[frozenset[Step], _Line] = {}
+
+    # -- epochs
+
+    def epoch(self, now: Snapshot, sources: Mapping[Step, Delta]) -> Outcome | None:
+        steps = now.catalog.above(sources)
+        placeable, rest = _split(steps)
+        self.last = self._decide(now, sources, steps, placeable)
+        if self.last.where == "driver":
+            return None
+        left = {child for step in rest for child in step.inputs}
+        wanted = [step for step in (*sources, *placeable) if step in left]
+        views = ", ".join(sorted(view.name for view in now.views.values() if view.contents in set(steps)))
+        started = perf_counter()
+        try:
+            yard = self._yards.open()
+            title = f"Headwater, epoch {now.epoch + 1}: {views or 'no views'}"
+            outcome = self._cluster.run(placeable, now.states, sources, yard, title, wanted)
+        except (Refused, NotSupported) as error:
+            self.last = Decision("driver", f"the executors refused: {error}")
+            return None
+        self._line(self._executors, sources, steps).learn(_rows(sources), perf_counter() - started)
+        if rest:
+            follow = run_epoch(rest, now.states, {**sources, **outcome.outputs}, outcome.states)
+            outcome = Outcome(follow.states, follow.outputs, outcome.arranged, {**outcome.work, **follow.work})
+        return outcome
+
+    def learn(self, sources: Mapping[Step, Delta], seconds: float) -> None:
+        if self.mode == "auto" and _rows(sources) >= _MANY // 10:
+            line = self._driver.setdefault(frozenset(sources), _Line(0.0, seconds / max(_rows(sources), 1)))
+            line.learn(_rows(sources), seconds)
+
+    def committed(self, now: Snapshot) -> None:
+        self._yards.settled(now)
+
+    def _decide(
+        self, now: Snapshot, sources: Mapping[Step, Delta], steps: Sequence[Step], placeable: Sequence[Step]
+    ) -> Decision:
+        rows = _rows(sources)
+        if self.mode == "driver":
+            return Decision("driver", "placement is driver")
+        if not any(step.operator.maintenance != "linear" for step in placeable if step not in _tables(now)):
+            return Decision("driver", "no step can be placed on executors")
+        if self.mode == "cluster":
+            return Decision("cluster", "placement is cluster")
+        if rows < _MANY:
+            return Decision("driver", f"a change of {rows:,} rows is small")
+        if not self._is_started():
+            return Decision("driver", "Spark was not started yet")
+        here = self._line(self._driver, sources, steps).at(rows)
+        there = self._line(self._executors, sources, steps).at(rows)
+        where = "cluster" if there < here else "driver"
+        return Decision(where, f"{here:.2f} s in the driver and {there:.2f} s on executors were expected", here, there)
+
+    def _line(self, lines: dict[frozenset[Step], _Line], sources: Mapping[Step, Delta], steps: Sequence[Step]) -> _Line:
+        """What is known of changes of these tables."""
+        each = _ROW * len(steps)
+        known = _Line(_JOB, each / self._cluster.cores) if lines is self._executors else _Line(0.0, each)
+        return lines.setdefault(frozenset(sources), known)
+
+    # -- builds
+
+    def build(self, now: Snapshot, catalog: Catalog, steps: Sequence[Step]) -> dict[Step, State] | None:
+        if self.mode == "driver" or not steps or not self._is_started():
+            return None
+        changes, run = _content(now, steps)
+        rows = sum(len(change.kept) for change in changes.values() if isinstance(change, Whole))
+        if _split(run)[1] or rows < (_MANY_TO_BUILD if self.mode == "auto" else 1):
+            return None
+        names = {name for name, view in catalog.views.items() if name not in now.views}
+        empty = {step: _emptied(state) for step, state in now.states.items()}
+        start = Backfill(empty, now.catalog.arranged)
+        start.build(run)
+        try:
+            title = f"Headwater builds {', '.join(sorted(names)) or 'views again'}"
+            outcome = self._cluster.run(run, {**empty, **start.built}, changes, self._yards.open(), title)
+        except (Refused, NotSupported):
+            return None
+        return {step: outcome.states[step] for step in steps}
+
+
+def require_mode(mode: str) -> str:
+    if mode not in MODES:
+        raise InvalidOption(f"placement is one of {', '.join(MODES)}, not {mode!r}")
+    return mode
+
+
+def _rows(sources: Mapping[Step, Delta]) -> int:
+    return sum(map(len, sources.values()))
+
+
+def _tables(now: Snapshot) -> set[Step]:
+    return {table.contents for table in now.tables.values()}
+
+
+def _split(steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
+    """The steps that executors can run, and those that only the driver can, with all that follow from them."""
+    placeable: list[Step] = []
+    rest: dict[Step, None] = {}
+    for step in steps:
+        if _asks_spark(step) or any(child in rest for child in step.inputs):
+            rest[step] = None
+        else:
+            placeable.append(step)
+    return placeable, list(rest)
+
+
+def _asks_spark(step: Step) -> bool:
+    operator = step.operator
+    if isinstance(operator, Linear):
+        return operator.stage.engine == "spark"
+    return isinstance(operator, Regroup) and operator.engine == "spark"
+
+
+def _content(now: Snapshot, steps: Sequence[Step]) -> tuple[dict[Step, Change], list[Step]]:
+    """Where the content of existing steps that new ones read is arranged, and what must run beside the new ones to have it."""
+    changes: dict[Step, Change] = {}
+    run: dict[Step, None] = {}
+
+    def reach(step: Step) -> None:
+        if step in run or step in changes:
+            return
+        keeper = step if isinstance(step.operator, Arrange) else now.catalog.arranged.get(step)
+        if step in now.states and keeper is not None and keeper in now.states:
+            changes[step] = Whole(now.states[keeper][0])
+            return
+        for child in step.inputs:
+            reach(child)
+        run[step] = None
+
+    for step in steps:
+        reach(step)
+    return changes, list(run)
+
+
+def _emptied(state: State) -> State:
+    return tuple(Arrangement.empty(kept.schema, kept.key, kept.width) for kept in state)
