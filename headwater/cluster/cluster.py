@@ -99,8 +99,9 @@ class Cluster:
         involved = _involved(steps, changes)
         fold = Fold(yard.disk, yard.new_name)
         before = {step: states.get(step, ()) for step in involved}
-        fold.write(before.values())
+        fold.write([*before.values(), *((change.kept,) for change in changes.values() if isinstance(change, Whole))])
         before = {step: fold.exchanged(state) for step, state in before.items()}
+        changes = {step: Whole(*fold.exchanged((c.kept,))) if isinstance(c, Whole) else c for step, c in changes.items()}
         order, scratch = self._order(involved, before, changes, yard, wanted)
         try:
             found = self._found(order, changes, title)
@@ -198,7 +199,7 @@ class Cluster:
         from pyspark.sql import DataFrame
 
         session = self._session()
-        jvm: Any = session._jvm
+        jvm: Any = session._jvm  # noqa: SLF001
         of_rows = getattr(jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
         return DataFrame(of_rows(session._jsparkSession, frame._jdf.queryExecution().analyzed()), session)  # noqa: SLF001
 
