@@ -124,6 +124,9 @@ class Placement:
     def committed(self, now: Snapshot) -> None:
         self._yards.settled(now)
 
+    def close(self) -> None:
+        self._yards.close()
+
     def _decide(
         self, now: Snapshot, sources: Mapping[Step, Delta], steps: Sequence[Step], placeable: Sequence[Step]
     ) -> Decision:

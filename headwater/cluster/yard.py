@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Protocol
+from weakref import finalize
 
 from headwater.store.disk import LocalDisk
 from headwater.store.manifest import RUNS
@@ -43,6 +45,10 @@ class Yards(Protocol):
         """What jobs have left is in this snapshot, or can go."""
         ...
 
+    def close(self) -> None:
+        """There will be no more jobs."""
+        ...
+
 
 class StoreYards:
     """In the directory of a session."""
@@ -56,6 +62,9 @@ class StoreYards:
     def settled(self, now: Snapshot) -> None:  # noqa: ARG002
         self._store.release()
 
+    def close(self) -> None:
+        """The directory outlives the session."""
+
 
 class ScratchYards:
     """In a temporary directory of this machine."""
@@ -65,12 +74,11 @@ class ScratchYards:
         self._used = False
 
     @cached_property
-    def _folder(self) -> TemporaryDirectory[str]:
-        return TemporaryDirectory(prefix="headwater-")
-
-    @cached_property
     def _disk(self) -> LocalDisk:
-        return LocalDisk(Path(self._folder.name))
+        folder = mkdtemp(prefix="headwater-")
+        # Also when nobody closes the session.
+        self._remove = finalize(self, rmtree, folder, ignore_errors=True)
+        return LocalDisk(Path(folder))
 
     def open(self) -> Yard:
         self._used = True
@@ -84,3 +92,7 @@ class ScratchYards:
         for name in self._disk.files(RUNS):
             if name not in needed:
                 self._disk.remove(name)
+
+    def close(self) -> None:
+        if "_disk" in self.__dict__:
+            self._remove()
