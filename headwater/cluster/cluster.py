@@ -100,8 +100,8 @@ class Cluster:
         fold = Fold(yard.disk, yard.new_name)
         before = {step: states.get(step, ()) for step in involved}
         fold.write([*before.values(), *((change.kept,) for change in changes.values() if isinstance(change, Whole))])
-        before = {step: fold.exchanged(state) for step, state in before.items()}
-        changes = {step: Whole(*fold.exchanged((c.kept,))) if isinstance(c, Whole) else c for step, c in changes.items()}
+        before = {step: fold.stored(state) for step, state in before.items()}
+        changes = {step: Whole(*fold.stored((c.kept,))) if isinstance(c, Whole) else c for step, c in changes.items()}
         order, scratch = self._order(involved, before, changes, yard, wanted)
         try:
             found = self._found(order, changes, title)

@@ -171,7 +171,8 @@ class Placement:
         if _split(run)[1] or rows < (_MANY_TO_BUILD if self.mode == "auto" else 1):
             return None
         names = {name for name, view in catalog.views.items() if name not in now.views}
-        empty = {step: _emptied(state) for step, state in now.states.items()}
+        # What is run again begins as it once began; of the rest, the job has all rows to come.
+        empty = {step: _emptied(state) for step, state in now.states.items() if step not in set(run)}
         start = Backfill(empty, now.catalog.arranged)
         start.build(run)
         try:
