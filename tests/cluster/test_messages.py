@@ -23,7 +23,7 @@ from headwater.state.runs import Run
 
 sys.path.append(str(Path(__file__).parent.parent / "state"))
 
-from state_samples import KEPT_TYPES, SAMPLES, batch, batches, identities  (it is of another folder)
+from state_samples import KEPT_TYPES, SAMPLES, batch, batches, identities  # noqa: E402  (it is of another folder)
 
 COUNTS = st.integers(1, 9) | st.sampled_from([64, 1000])
 
