@@ -107,8 +107,8 @@ class Session:
     def _place(self, yards: Yards, mode: str) -> None:
         """Lets epochs run on executors, whose files are in these yards."""
         cluster = Cluster(lambda: self.spark, lambda: self._engine.time_zone)
-        self._placement = Placement(cluster, yards, mode, lambda: self._given is not None or "spark" in self.__dict__)
-        self.epochs.executors = self._placement
+        self.executors = Placement(cluster, yards, mode, lambda: self._given is not None or "spark" in self.__dict__)
+        self.epochs.executors = self.executors
 
     def _open(self, directory: str | Path, mode: str, durability: str, retain: int | str, memory: int | str | None) -> None:
         """Goes on with what is in a directory; to be called first."""
@@ -157,11 +157,11 @@ class Session:
     @property
     def placement(self) -> str:
         """Where epochs are run: driver, cluster, or auto."""
-        return self._placement.mode
+        return self.executors.mode
 
     @placement.setter
     def placement(self, mode: str) -> None:
-        self._placement.mode = require_mode(mode)
+        self.executors.mode = require_mode(mode)
 
     # -- epochs of others, and of the past
 
@@ -323,7 +323,7 @@ class Session:
         if not self._closed:
             if self._store is not None:
                 self._store.close()
-            self._placement.close()
+            self.executors.close()
             started = self._given is None and "spark" in self.__dict__
             spark = self.__dict__.get("spark")
             self._closed = True

@@ -10,7 +10,7 @@ the driver, which asks Spark; the rest of the epoch may still be placed on the e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -51,6 +51,9 @@ class Decision:
     driver: float | None = None
     executors: float | None = None
     """The seconds that each was expected to take."""
+    waves: int = 0
+    shards: int = 0
+    """The shape of the job, where there was one."""
 
 
 @dataclass
@@ -108,11 +111,13 @@ class Placement:
         try:
             yard = self._yard()
             title = f"Headwater, epoch {now.epoch + 1}: {views or 'no views'}"
-            outcome = self._cluster.run(placeable, now.states, sources, yard, title, wanted)
+            ran = self._cluster.run(placeable, now.states, sources, yard, title, wanted)
         except (Refused, NotSupported) as error:
             self.last = Decision("driver", f"the executors refused: {error}")
             return None
         self._line(self._executors, sources, steps).learn(_rows(sources), perf_counter() - started)
+        self.last = replace(self.last, waves=ran.waves, shards=ran.shards)
+        outcome = ran.outcome
         if rest:
             follow = run_epoch(rest, now.states, {**sources, **outcome.outputs}, outcome.states)
             outcome = Outcome(follow.states, follow.outputs, outcome.arranged, {**outcome.work, **follow.work})
@@ -177,10 +182,10 @@ class Placement:
         start.build(run)
         try:
             title = f"Headwater builds {', '.join(sorted(names)) or 'views again'}"
-            outcome = self._cluster.run(run, {**empty, **start.built}, changes, self._yard(), title)
+            ran = self._cluster.run(run, {**empty, **start.built}, changes, self._yard(), title)
         except (Refused, NotSupported):
             return None
-        return {step: outcome.states[step] for step in steps}
+        return {step: ran.outcome.states[step] for step in steps}
 
 
 def require_mode(mode: str) -> str:
