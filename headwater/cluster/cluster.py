@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from headwater.cluster import messages, tasks
+from headwater.cluster import messages, readiness, tasks
 from headwater.cluster.messages import NOTE
 from headwater.cluster.order import Merge, Order, Part
 from headwater.cluster.waves import waves
 from headwater.delta import Delta
+from headwater.errors import JobFailed
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import Outcome, Work
 from headwater.state.arrangement import Arrangement
@@ -87,6 +88,8 @@ class Cluster:
     spark: Callable[[], SparkSession]
     zone: Callable[[], str]
     _sessions: dict[SparkSession, SparkSession] = field(default_factory=dict)
+    _ready: set[tuple[str, str]] = field(default_factory=set)
+    """The applications whose executors are known to be able to use a place."""
 
     @property
     def cores(self) -> int:
@@ -107,6 +110,7 @@ class Cluster:
         Of `states` those of the steps and of their inputs are used. Where a change is `Whole`, the step's readers find all of
         it arranged already. What steps give stays where it is, but for the `wanted` ones.
         """
+        self._require_ready(yard)
         involved = _involved(steps, changes)
         fold = Fold(yard.disk, yard.new_name)
         before = {step: states.get(step, ()) for step in involved}
@@ -115,11 +119,27 @@ class Cluster:
         changes = {step: Whole(*fold.stored((c.kept,))) if isinstance(c, Whole) else c for step, c in changes.items()}
         order, scratch = self._order(involved, before, changes, yard, wanted)
         try:
-            found = self._found(order, changes, title)
+            with _failing(title):
+                found = self._found(order, changes, title)
+        except JobFailed:
+            # Perhaps it was one of an executor that came later than the last look.
+            self._ready.clear()
+            self._require_ready(yard)
+            raise
         finally:
             for file in scratch:
                 yard.disk.remove(file)
         return Ran(_outcome(order, before, found, yard.disk), order.waves.count, order.shards)
+
+    def _require_ready(self, yard: Yard) -> None:
+        """Raises unless executors can do jobs in this yard; they are asked once."""
+        context = self.spark().sparkContext
+        asked = (context.applicationId or "", yard.disk.place)
+        if asked not in self._ready and not readiness.is_local(context):
+            title = "Headwater asks whether executors are ready"
+            with _failing(title), _titled(self.spark(), title):
+                readiness.require_ready(context, self.cores, yard)
+        self._ready.add(asked)
 
     def _order(
         self,
@@ -274,6 +294,20 @@ def _due(number: int, state: State) -> Iterator[Merge]:
         if len(sizes) > _RUNS:
             kept = next(at for at, size in enumerate(sizes) if size <= sum(sizes[at + 1 :]) or at == len(sizes) - 1)
             yield Merge(number, i, kept)
+
+
+@contextmanager
+def _failing(title: str) -> Iterator[None]:
+    """What Spark gives up, as an error of ours."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        why = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        message = f"Spark gave up the job {title!r}: {why}; nothing was changed: try again, or set the placement to driver"
+        raise JobFailed(message) from error
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from state_samples import KEPT_TYPES, SAMPLES, batch, batches, identities
 
 from headwater.cluster import messages
 from headwater.cluster.messages import NEWS, NOTE, Message
@@ -20,10 +19,6 @@ from headwater.state import hashing
 from headwater.state.arrangement import Arrangement
 from headwater.state.blocks import format_of
 from headwater.state.runs import Run
-
-sys.path.append(str(Path(__file__).parent.parent / "state"))
-
-from state_samples import KEPT_TYPES, SAMPLES, batch, batches, identities  # noqa: E402  (it is of another folder)
 
 COUNTS = st.integers(1, 9) | st.sampled_from([64, 1000])
 

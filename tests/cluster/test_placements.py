@@ -66,7 +66,7 @@ def test_one_session_goes_to_and_fro(session: hw.Session) -> None:
     for placement, change in (("driver", 50), ("cluster", 60), ("cluster", 70), ("driver", 80)):
         session.placement = placement
         with session.transaction() as transaction:
-            transaction.delete("a", [(change % 7, change - 50, (change - 50) / 4), ((change + 1) % 7, change - 49, (change - 49) / 4)])
+            transaction.delete("a", [(old % 7, old, old / 4) for old in (change - 50, change - 49)])
             transaction.insert("a", [(3, change, None), (None, change, float("nan"))])
             transaction.insert("b", [(change % 3, "more"), (None, "nobody")])
         assert ran_there(session) == (placement == "cluster")

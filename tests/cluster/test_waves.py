@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 import pytest
 
@@ -14,10 +16,12 @@ from headwater.operators.join import Join, JoinKey
 from headwater.operators.linear import Union
 from headwater.operators.match import Match
 from headwater.operators.multijoin import MultiJoin
-from headwater.operators.operator import Operator
 from headwater.operators.scalar import Scalar
 from headwater.operators.topk import TopK
 from headwater.operators.values import Source
+
+if TYPE_CHECKING:
+    from headwater.operators.operator import Operator
 
 PAIR = (pa.int64(), pa.int64())
 COUNT = accumulator("Count", [])
@@ -25,7 +29,7 @@ assert COUNT is not None
 ON = JoinKey((0,), (0,), (False,))
 JOIN = Join((*PAIR, *PAIR), ON, 2, 2)
 COUNTED = Aggregate(PAIR, 1, (Measure(COUNT, ()),))
-LEAST = Aggregate(PAIR, 1, (Extreme(1, False, pa.int64()),))
+LEAST = Aggregate(PAIR, 1, (Extreme(1, greatest=False, type=pa.int64()),))
 DISTINCT = Aggregate(PAIR, 1, (Measure(COUNT, (1,), None, distinct=True),))
 CHAIN = MultiJoin(PAIR, (0, 1), ((0,), (0,)), ())
 
@@ -179,7 +183,10 @@ def test_what_is_there_as_a_whole_is_exchanged_and_not_kept() -> None:
     joined = flow.add(JOIN, *kept)
     planned = flow.planned(*kept, arranged=kept)
     assert planned.of == (-1, -1, 0, 0, 1)
-    assert {(r.source, r.key, r.feeds) for r in planned.routes} == {(kept[0], (0,), ((joined, 0),)), (kept[1], (0,), ((joined, 1),))}
+    assert {(r.source, r.key, r.feeds) for r in planned.routes} == {
+        (kept[0], (0,), ((joined, 0),)),
+        (kept[1], (0,), ((joined, 1),)),
+    }
     chain = Flow()
     left, right = chain.table(), chain.table()
     kept = chain.kept(left, 0), chain.kept(right, 0)

@@ -1,4 +1,4 @@
-"""Sums that are made in several places, and then absorbed, do what a step does: for every function that merges, with deletes."""
+"""Sums that are made in several places and then absorbed do what a step does: for every function that merges."""
 
 from __future__ import annotations
 
@@ -121,5 +121,5 @@ def test_parts_are_as_good_as_the_whole(name: str, script: list[tuple[Edit]], ke
 
 
 def test_what_cannot_be_combined() -> None:
-    assert not Aggregate(TYPES, 1, (Extreme(2, True, TYPES[2]),)).is_combinable
+    assert not Aggregate(TYPES, 1, (Extreme(2, greatest=True, type=TYPES[2]),)).is_combinable
     assert not Aggregate(TYPES, 1, (Measure(measure("Count", 2).accumulator, (2,), None, distinct=True),)).is_combinable
