@@ -134,6 +134,43 @@ class Work:
         workload.check(self._session, numbers)
         return self._told()
 
+    # -- many rows
+
+    def load(self, rows: int) -> dict[str, Any]:
+        """A table of so many rows, of numbers that anyone can sum up."""
+        import numpy as np
+        import pyarrow as pa
+
+        self._session.create_table("many", "k BIGINT, x BIGINT, y DOUBLE")
+        for start in range(0, rows, 1_000_000):
+            k = np.arange(start, min(start + 1_000_000, rows))
+            self._session.insert("many", pa.table({"k": k, "x": k % 1000, "y": k / 2.0}))
+        return self._told()
+
+    def warm_up(self) -> dict[str, Any]:
+        """A first job, for all that a job needs is imported by it."""
+        self._session.create_table("few", "k BIGINT")
+        self._session.create_view("counted", "SELECT k, count(*) AS n FROM few GROUP BY k")
+        self._session.insert("few", [(1,), (2,)])
+        return self._told()
+
+    def build(self) -> dict[str, Any]:
+        self._session.create_view(
+            "many_summed", "SELECT x, count(*) AS n, sum(y) AS total, max(k) AS last FROM many GROUP BY x"
+        )
+        return self._told()
+
+    def check_build(self, rows: int) -> dict[str, Any]:
+        """What Spark says of the same numbers."""
+        made = self._spark.range(rows).selectExpr("id AS k", "id % 1000 AS x", "id / 2 AS y")
+        wanted = made.selectExpr("x", "y", "k").groupBy("x").agg({"*": "count", "y": "sum", "k": "max"})
+        expected = {row["x"]: (row["count(1)"], row["sum(y)"], row["max(k)"]) for row in wanted.collect()}
+        found = {x: (n, total, last) for x, n, total, last in self._session.view("many_summed").rows()}
+        assert found == expected
+        return self._told()
+
+    # -- faults
+
     def hang_at_commit(self, mark: str) -> dict[str, Any]:
         """The next commit tells that all is computed, and goes no further."""
 

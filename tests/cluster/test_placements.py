@@ -149,8 +149,9 @@ def test_an_error_leaves_all_as_it_was(session: hw.Session) -> None:
 
 
 def test_what_only_spark_evaluates_is_left_to_the_driver(session: hw.Session) -> None:
-    views = {"made": "SELECT g, mask(name) AS m FROM b", "counted": "SELECT m, count(*) AS n FROM made GROUP BY m"}
-    views |= {"summed": VIEWS["summed"], "mixed": "SELECT s, m FROM summed JOIN made USING (g)"}
+    views = {"made": "SELECT g, mask(name) AS masked FROM b", "summed": VIEWS["summed"]}
+    views |= {"counted": "SELECT masked, count(*) AS n FROM made GROUP BY masked"}
+    views |= {"mixed": "SELECT s, masked FROM summed JOIN made USING (g)"}
     for name, query in views.items():
         session.create_view(name, query)
     session.placement = "cluster"
