@@ -4,7 +4,8 @@ An arrangement is a *value*: `insert` gives a new one and leaves the old one as 
 it starts from, to commit it is to assign a reference, to abort it is to forget, and a reader keeps the epoch it began with.
 
 That is affordable because a value is a few immutable *runs* (`runs`), which old and new share. A delta becomes a new small run,
-or, where that is a handful of rows, one with the last run. When the last four are of about one size, they become one: sizes
+or, where that is a handful of rows, one with the last run; where it is no less than a tenth of all, it is merged with all at
+once. When the last four are of about one size, they become one: sizes
 fall geometrically, there are at most three runs of a kind to look into, and a row is copied ``log₄ n`` times in its life. Large
 ones are merged in the background (`compaction`). A lookup hashes the probe's keys, finds them in every run, all at once, and
 compares the keys, because hashes collide.
@@ -25,6 +26,7 @@ import pyarrow as pa
 from headwater.delta import Delta, no_rows, without_columns
 from headwater.state import blocks, columns, compaction, consolidation, hashing, loops, runs
 from headwater.state.blocks import format_of
+from headwater.state.parallel import PIECE
 from headwater.state.probing import Compared, Probe
 from headwater.state.runs import Run
 from headwater.state.sharing import packed, whole
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 # So many runs of about one size are merged.
 _FAN = 4
+# An arrangement stays one run while it has no more than so many times the rows that come at once.
+_WHOLE = 10
 # A larger probe is looked up in pieces: what it takes beside the rows found is memory.
 _AT_ONCE = 1 << 20
 # Of more rows than this, only some are counted.
@@ -115,6 +119,8 @@ class Arrangement:
         pieces = pieces if last is None else pieces[:-1]
         if len(newest):
             pieces = (*pieces, newest)
+        if merging is None and _small_beside(pieces, len(newest)):
+            pieces = tuple(run for run in [runs.merge(self._format, pieces, self.key)] if len(run))
         while due := _due(pieces[busy:]):
             if merging is None and sum(map(len, pieces[-due:])) > compaction.LARGE:
                 merging = compaction.begin(self._format, pieces[-due:], self.key)
@@ -314,6 +320,12 @@ def _due(pieces: tuple[Run, ...]) -> int:
         return 0
     oldest, *later = pieces[-_FAN:]
     return _FAN if len(oldest) <= sum(map(len, later)) and compaction.is_affordable(pieces[-_FAN:]) else 0
+
+
+def _small_beside(pieces: tuple[Run, ...], added: int) -> bool:
+    """Whether there is so little beside what is added that to be one run is worth more to the next lookup than it costs."""
+    total = sum(map(len, pieces))
+    return len(pieces) > 1 and total <= min(_WHOLE * added, PIECE) and compaction.is_affordable(pieces)
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:

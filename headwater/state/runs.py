@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.state import blocks, consolidation, hashing, loops, sharing
-from headwater.state.blocks import Block
+from headwater.state import blocks, consolidation, hashing, loops, merging, sharing
+from headwater.state.blocks import Block, Spliced
 from headwater.state.parallel import PIECE, in_pieces
 
 if TYPE_CHECKING:
@@ -101,16 +101,36 @@ def merge(made: Format, runs: Sequence[Run], key: Key) -> Run:
     if len(runs) == 1:
         return runs[0]
     starts = np.cumsum([0, *map(len, runs)])
-    weights = np.concatenate([run.weights for run in runs])
-    take = partial(blocks.spliced, [run.block for run in runs], starts)
-    return _consolidated(made, take, weights, _merged(made, runs, key, starts))
-
-
-def _merged(made: Format, runs: Sequence[Run], key: Key, starts: Indices) -> Sorted:
-    """The rows of several runs in order."""
     hashes = np.concatenate([run.hashes for run in runs])
-    ties = np.concatenate([_ties(made, run.block, key) for run in runs]) if _has_ties(made, key) else hashes
-    return _in_order(loops.merge_order(hashes, ties, starts), hashes, ties)
+    weights = np.concatenate([run.weights for run in runs])
+    if len(hashes) <= PIECE and not runs[0].block.others:
+        words = np.concatenate([run.block.words for run in runs])
+        ties = _ties(made, Block(words, ()), key) if _has_ties(made, key) else hashes
+        lines, sums, found, told_apart = merging.merged(words, _vectors(weights), hashes, ties, starts)
+        if told_apart:
+            return Run(Block(lines, ()), sums if weights.ndim > 1 else sums.reshape(-1), found)
+    spliced = Spliced([run.block for run in runs], starts)
+    return _consolidated(made, spliced.take, weights, _merged(made, spliced, key, hashes))
+
+
+def _merged(made: Format, runs: Spliced, key: Key, hashes: Hashes) -> Sorted:
+    """The rows of several runs, laid end to end, in order."""
+    starts = runs.starts
+    if not _has_ties(made, key):
+        return _in_order(merging.merge_order(hashes, hashes, starts), hashes, hashes)
+    order = merging.order_of_hashes(hashes, starts, len(hashes) // 8)
+    if not len(order):
+        ties = np.concatenate([_ties(made, block, key) for block in runs.blocks])
+        return _in_order(merging.merge_order(hashes, ties, starts), hashes, ties)
+    hashes = _taken(hashes, order)
+    again = merging.with_equals(hashes)
+    if not len(again):
+        return Sorted(order, hashes, hashes)
+    # Only rows of one hash need be told apart; among the others, any ties are as good.
+    ties = hashes.copy()
+    ties[again] = _ties(made, runs.take(order[again]), key)
+    loops.settle(order, hashes, ties, 0)
+    return Sorted(order, hashes, ties)
 
 
 def _has_ties(made: Format, key: Key) -> bool:
