@@ -80,4 +80,3 @@ def _same(stored: pa.Array, at: Indices, sought: pa.Array, asked: Indices, *, si
         return searching.same_bytes(starts, layout.data(stored), at, asked_starts, layout.data(sought), asked)
     left, right = columns.take(stored, pa.array(at)), columns.take(sought, pa.array(asked))
     return equality.equal_rows(columns.batch([left]), (0,), columns.batch([right]), (0,), signed_zeros=signed_zeros)
-
