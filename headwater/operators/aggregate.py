@@ -28,6 +28,7 @@ from headwater.operators.operator import Input, Operator, schema_of
 from headwater.picking import picked, picked_or_null
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import group_rows, sum_by
+from headwater.state.loops import add_lines_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,11 +104,9 @@ class Aggregate(Operator):
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         delta = inputs[0].delta
-        groups = group_rows(delta.rows, range(self.keys))
-        keys = normalised(delta.rows.columns[: self.keys], groups)
+        groups, keys, cells = self._grouped(delta)
         batch = pa.RecordBatch.from_arrays(keys, schema=self._key_schema) if keys else without_columns(1)
         found = state[0].lookup(batch, range(self.keys), (self.keys,) if self._bucketed else ())
-        cells = Cells(groups.count, self._width, self._bucketed * min(len(delta), _PIECE) if self._bucketed else None)
         distinct_state = self._add(state, delta, groups.ids, cells)
         if len(found) or not self.keys:
             places = cells.place(found.probe, found.rows.column(0).to_numpy()) if self._bucketed else found.probe
@@ -120,6 +119,33 @@ class Aggregate(Operator):
         values = self._finish(states, extremes)
         out = (appearance if len(there) == 1 else difference)(self._schema, keys, values, *there)
         return (sums, *extremes_state, *distinct_state), out
+
+    @property
+    def absorbs(self) -> bool:
+        """Whether states may be built by `absorb`, and `present` gives the output: where they are nothing but sums."""
+        return not (self._extremes or self._distinct)
+
+    def absorb(self, state: State, delta: Delta) -> State:
+        """The state with a delta added; what that does to the output is not asked, so no sum in between can be too large."""
+        groups, keys, cells = self._grouped(delta)
+        self._add(state, delta, groups.ids, cells)
+        return (state[0].insert(Delta(self._state_rows(keys, cells), cells.sums[: cells.used])),)
+
+    def present(self, state: State) -> Delta:
+        """The whole output."""
+        sums = state[0].contents()
+        groups, keys, cells = self._grouped(sums)
+        places = cells.place(groups.ids, sums.rows.column(self.keys).to_numpy()) if self._bucketed else groups.ids
+        add_lines_at(cells.sums, places, sums.weights)
+        states = cells.alone()
+        return appearance(self._schema, keys, self._finish(states, []), *self._there(states))
+
+    def _grouped(self, delta: Delta) -> tuple[Groups, list[pa.Array], Cells]:
+        """The groups of some rows, their keys, and cells for what the rows contribute to them."""
+        groups = group_rows(delta.rows, range(self.keys))
+        keys = normalised(delta.rows.columns[: self.keys], groups)
+        room = self._bucketed * min(len(delta), _PIECE) if self._bucketed else None
+        return groups, keys, Cells(groups.count, self._width, room)
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -252,12 +278,8 @@ _ZEROS = pa.array(np.zeros(_PIECE, np.int64))
 
 
 def _pieces(delta: Delta, ids: Int64s) -> Iterator[tuple[pa.RecordBatch, Int64s, Int64s]]:
-    if len(delta) <= _PIECE:
-        yield delta.rows, delta.weights, ids
-        return
-    for start in range(0, len(delta), _PIECE):
-        end = start + _PIECE
-        yield delta.rows.slice(start, _PIECE), delta.weights[start:end], ids[start:end]
+    for i, piece in enumerate(delta.in_slices(_PIECE)):
+        yield piece.rows, np.ascontiguousarray(piece.weights), ids[i * _PIECE : (i + 1) * _PIECE]
 
 
 def _appearing(seen: Arrangement, delta: Delta, ids: Int64s) -> tuple[Arrangement, Delta, Int64s]:

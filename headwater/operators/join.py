@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headwater.delta import Delta, beside
+from headwater.delta import Delta, beside, products, taken
 from headwater.operators.operator import Input, Operator
 from headwater.picking import picked
 
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 _PAIRS = 4_000_000
+# Of a larger change, so many rows are looked up at a time: what that takes beside the rows found is memory.
+_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -104,14 +106,10 @@ class Join(Operator):
         """The delta in slices that do not make too many pairs at once; none where there is nothing to meet."""
         if not len(delta) or not len(other):
             return
-        size = len(delta) if self.key.left else max(1, _PAIRS // len(other))
-        if size >= len(delta):
-            yield delta
-            return
-        for start in range(0, len(delta), size):
-            yield Delta(delta.rows.slice(start, size), delta.weights[start : start + size])
+        size = _AT_ONCE if self.key.left else max(1, _PAIRS // len(other))
+        yield from delta.in_slices(size)
 
     def _pairs(self, left: Sequence[pa.Array], right: Sequence[pa.Array], weights: Int64s, found: Matches) -> Delta:
         """Columns of rows that meet, side by side; the weights are those of the rows that were looked up."""
-        pairs = Delta(beside([*left, *right], len(found)), weights.take(found.probe) * found.weights)
+        pairs = Delta(beside([*left, *right], len(found)), products(taken(weights, found.probe), found.weights))
         return pairs if self.condition is None or not len(pairs) else self.condition.run(pairs)

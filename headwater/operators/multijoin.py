@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headwater.delta import Delta, beside
+from headwater.delta import Delta, beside, end_to_end, products, taken
 from headwater.operators.operator import Input, Operator
 from headwater.picking import picked
 from headwater.state.consolidation import consolidate
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from headwater.algebra.plan import Types
     from headwater.operators.operator import Key, State
     from headwater.state.arrangement import Arrangement
+
+
+# Of a larger change, so many rows are followed at a time: what that takes beside the rows found is memory.
+_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class MultiJoin(Operator):
             return state, self.nothing()
         total = Delta.concat(parts)
         if len(changed) > 1:
-            signs = np.concatenate([inputs[self.paths[relation].input].delta.weights for relation in changed])
+            signs = end_to_end([inputs[self.paths[relation].input].delta.weights for relation in changed])
             if signs.min() < 0 < signs.max():
                 total = consolidate(total)
         return state, total
@@ -113,13 +117,14 @@ class MultiJoin(Operator):
         # While tables are loaded, all terms but one meet a relation that was empty.
         if not all(map(len, others)):
             return None
-        rows = _columns(inputs[path.input].delta, path.kept)
-        for lookup, other in zip(path.lookups, others, strict=True):
-            met = _met(rows, lookup, other)
-            if met is None:
-                return None
-            rows = met
-        return _columns(rows, path.outputs)
+        parts = []
+        for part in inputs[path.input].delta.in_slices(_AT_ONCE):
+            rows: Delta | None = _columns(part, path.kept)
+            for lookup, other in zip(path.lookups, others, strict=True):
+                rows = None if rows is None else _met(rows, lookup, other)
+            if rows is not None:
+                parts.append(_columns(rows, path.outputs))
+        return Delta.concat(parts) if parts else None
 
 
 def _met(rows: Delta, lookup: Lookup, other: Arrangement) -> Delta | None:
@@ -132,14 +137,14 @@ def _met(rows: Delta, lookup: Lookup, other: Arrangement) -> Delta | None:
         left = beside(picked([mine[i] for i, _ in lookup.compared], probe), len(found))
         same = equal_rows(left, range(len(lookup.compared)), found.rows, [i for _, i in lookup.compared])
         at = np.flatnonzero(same)
-        probe, weights = probe[at], weights[at]
+        probe, weights = probe[at], taken(weights, at)
         kept = picked([theirs[i] for i in lookup.found], at)
     else:
         kept = [theirs[i] for i in lookup.found]
     if not len(probe):
         return None
     pairs = beside([*picked([mine[i] for i in lookup.kept], probe), *kept], len(probe))
-    return Delta(pairs, known.weights.take(probe) * weights)
+    return Delta(pairs, products(taken(known.weights, probe), weights))
 
 
 def _known(rows: Delta, columns: Key) -> Delta:

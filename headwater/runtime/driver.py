@@ -1,23 +1,34 @@
 """One epoch in the driver process: deltas go through the dataflow, step by step, and every step gives its new state.
 
 Nothing is written in place: the states that come out stand beside the ones that went in, and the caller decides which count.
+
+New steps are built over existing content as if that had come in one epoch. But a sum need not see all its input at once: it
+comes in slices, through the linear steps and joins between the sum and what is kept. So neither the rows of a table nor the
+pairs of a join are in memory as a whole:
+
+    Σ f(L ⋈ R)  =  Σ over slices l of L of  Σ f(l ⋈ R)
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from headwater.delta import Delta
+from headwater.operators.aggregate import Aggregate
 from headwater.operators.arrange import Arrange
+from headwater.operators.join import Join
+from headwater.operators.linear import Linear
+from headwater.operators.multijoin import MultiJoin
 from headwater.operators.operator import Input
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
@@ -26,6 +37,10 @@ if TYPE_CHECKING:
 
 _NONE: States = MappingProxyType({})
 _NOTHING_LOST: Mapping[Step, Exception] = MappingProxyType({})
+# So many rows are in memory at a time where a sum takes them in.
+_SLICE = 1 << 18
+# If there is a group for so few rows, to put the sums of slices together is more work than they save.
+_ROWS_A_GROUP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +111,13 @@ class Backfill:
         self._readers = readers
         self._lost = lost
         self._contents: dict[Step, Delta] = {}
+        self._passing: set[Step] = set()
 
     def build(self, steps: Sequence[Step]) -> None:
         """Gives new steps, each after its inputs, their states; what they give is kept only as long as one of them reads it."""
         last = {child: step for step in steps for child in step.inputs}
+        readers = Counter(child for step in steps for child in step.inputs)
+        self._passing = {step for step in steps if _passes_on(step) and _is_absorbed(step, last, readers)}
         for step in steps:
             self._build(step)
             for child in step.inputs:
@@ -134,6 +152,11 @@ class Backfill:
             raise self._lost[step]
         started = perf_counter()
         state, first = step.operator.start()
+        if step in self._passing:
+            # What it gives is asked for by the one that absorbs it.
+            return state
+        if _absorbs(step):
+            return self._absorb(step, state, first)
         inputs = [self._whole(child) for child in step.inputs]
         output = first
         if any(len(i.delta) for i in inputs):
@@ -149,3 +172,74 @@ class Backfill:
             return Input(self.content(child))
         after = self._build(child)[0]
         return Input(self.content(child), Arrangement.empty(after.schema, after.key), after)
+
+    # -- sums of what passes by
+
+    def _absorb(self, step: Step, state: State, first: Delta) -> State:
+        """Builds a step that sums up its input, slice by slice."""
+        assert isinstance(step.operator, Aggregate)
+        started, waited, count = perf_counter(), 0.0, 0
+        slices = self._slices(step.inputs[0])
+        while True:
+            asked = perf_counter()
+            part = next(slices, None)
+            waited += perf_counter() - asked
+            if part is None:
+                break
+            if len(part):
+                state = step.operator.absorb(state, part)
+                count += len(part)
+            if len(state[0]) * _ROWS_A_GROUP > count > 0:
+                slices = iter([Delta.concat(rest)] if (rest := list(slices)) else [])
+        output = self._contents[step] = step.operator.present(state) if count else first
+        self.work[step] = Work(count, len(output), perf_counter() - started - waited, rebuilt=True)
+        return state
+
+    def _slices(self, step: Step) -> Iterator[Delta]:
+        """What a step gives, in slices."""
+        if step in self._passing:
+            yield from self._passed(step)
+            return
+        keeper = self._state(step if isinstance(step.operator, Arrange) else self._readers.get(step))
+        if keeper is None or step in self._contents:
+            yield from self.content(step).in_slices(_SLICE)
+        else:
+            yield from keeper[0].in_slices(_SLICE)
+
+    def _passed(self, step: Step) -> Iterator[Delta]:
+        """The same for a step through which slices pass: of one input, while all others stay as they are."""
+        operator = step.operator
+        driving = operator.paths[-1].input if isinstance(operator, MultiJoin) else 0
+        inputs = [self._standing(child) for child in step.inputs]
+        done = Work(0, 0, 0.0, rebuilt=True)
+        for part in self._slices(step.inputs[driving]):
+            started = perf_counter()
+            inputs[driving] = Input(part, inputs[driving].before, inputs[driving].after)
+            _, output = operator.step((), inputs)
+            seconds = done.seconds + perf_counter() - started
+            done = Work(done.rows_in + len(part), done.rows_out + len(output), seconds, rebuilt=True)
+            yield output
+        self.work[step] = done
+
+    def _standing(self, child: Step) -> Input:
+        """An input of which nothing changes."""
+        if not isinstance(child.operator, Arrange):
+            return Input(child.nothing)
+        kept = self._build(child)[0]
+        return Input(child.nothing, kept, kept)
+
+
+def _is_absorbed(step: Step, last: Mapping[Step, Step], readers: Counter[Step]) -> bool:
+    """Whether what a step gives passes on to a sum, and to nobody else."""
+    while _passes_on(step) and readers[step] == 1:
+        step = last[step]
+    return _absorbs(step)
+
+
+def _passes_on(step: Step) -> bool:
+    """Whether what a step gives for all rows is the sum of what it gives for slices, of one input if there are more."""
+    return isinstance(step.operator, Linear | Join | MultiJoin)
+
+
+def _absorbs(step: Step) -> bool:
+    return isinstance(step.operator, Aggregate) and step.operator.absorbs

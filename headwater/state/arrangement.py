@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from headwater.delta import Delta, no_rows, without_columns
+from headwater.delta import Delta, end_to_end, no_rows, without_columns
 from headwater.state import blocks, columns, compaction, consolidation, hashing, loops, runs
 from headwater.state.blocks import format_of
 from headwater.state.parallel import PIECE
@@ -32,7 +32,7 @@ from headwater.state.runs import Run
 from headwater.state.sharing import packed, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -147,7 +147,7 @@ class Arrangement:
         if not found:
             return self._no_matches(wanted)
         asked = _joined([asked for _, asked, _ in found])
-        weights = _joined([run.weights[at] for run, _, at in found])
+        weights = end_to_end([run.weights_at(at) for run, _, at in found])
         rows = self._rows_at([(run.block, at) for run, _, at in found], wanted)
         # Rows of one run are different, but perhaps not in the columns wanted.
         return Matches(asked, rows, weights, settled=wanted is None and len(found) == 1)
@@ -167,17 +167,25 @@ class Arrangement:
 
     def contents(self) -> Delta:
         """All rows, consolidated."""
-        merged: Run | None
-        if len(self._runs) > 1:
-            merged = runs.merge(self._format, self._runs, self.key)
-            if not any(run.file for run in self._runs):
-                # The same value in a better shape: the next one who asks, or inserts, need not merge again.
-                self._runs = (merged,) if len(merged) else ()
-        else:
-            merged = self._runs[0] if self._runs else None
-        if merged is None:
-            return Delta(*self._nothing())
-        return Delta(self._named(self._format.unpack(merged.block)), np.ascontiguousarray(merged.weights))
+        return next(self.in_slices(max(len(self), 1)), Delta(*self._nothing()))
+
+    def in_slices(self, size: int) -> Iterator[Delta]:
+        """The same in slices of so many rows, of which only one need be in memory at a time; none if there are no rows."""
+        run = self._as_one()
+        for start in range(0, 0 if run is None else len(run), size):
+            assert run is not None
+            rows = self._named(self._format.unpack(run.block.slice(start, size)))
+            yield Delta(rows, np.ascontiguousarray(run.weights[start : start + size]))
+
+    def _as_one(self) -> Run | None:
+        """The sum of all runs; None if there are no rows."""
+        if not self._runs:
+            return None
+        merged = runs.merge(self._format, self._runs, self.key)
+        if len(self._runs) > 1 and not any(run.file for run in self._runs):
+            # The same value in a better shape: the next one who asks, or inserts, need not merge again.
+            self._runs = (merged,) if len(merged) else ()
+        return merged
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headwater.delta import uniform
 from headwater.state import blocks, consolidation, hashing, loops, merging, sharing
 from headwater.state.blocks import Block, Spliced
 from headwater.state.parallel import PIECE, in_pieces
@@ -65,6 +66,10 @@ class Run:
     def total(self) -> int:
         """The sum of the weights."""
         return int(self.weights.sum()) if self.weights.strides[0] else len(self) * int(self.weights[0])
+
+    def weights_at(self, places: Indices) -> NDArray[np.int64]:
+        """The weights of some rows; one number, again, if all are the same."""
+        return self.weights[places] if self.weights.strides[0] else uniform(int(self.weights[0]), len(places))
 
     def takes(self, count: int) -> bool:
         """Whether so many rows are best added to this run: the two are no more work than the new ones alone."""
