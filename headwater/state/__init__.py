@@ -6,6 +6,7 @@
 ``loops``          the compiled loops over them
 ``searching``      … that find lines in runs
 ``merging``        … that make runs one
+``sorting``        hashes in order
 ``parallel``       many rows in pieces, on all cores
 ``hashing``        the hash of a row, ours and for ever
 ``equality``       when two rows are the same row

@@ -26,7 +26,7 @@ import pyarrow as pa
 from headwater.delta import Delta, end_to_end, no_rows, without_columns
 from headwater.state import blocks, columns, compaction, consolidation, hashing, loops, runs
 from headwater.state.blocks import format_of
-from headwater.state.parallel import PIECE
+from headwater.state.parallel import PIECE, in_pieces
 from headwater.state.probing import Compared, Probe
 from headwater.state.runs import Run
 from headwater.state.sharing import packed, whole
@@ -159,10 +159,15 @@ class Arrangement:
             return found
         made, others = self._format, self._format.others(self._format.every)
         compared = Compared(made.exact, made.exact, others, others, signed_zeros=True)
-        sought = Probe(made, whole(made, rows), self.key or made.every, compared)
-        for run in self._runs:
-            asked, at = sought.among(run)
-            loops.add_at(found, asked, run.weights[at])
+
+        def add(start: int, stop: int) -> None:
+            part = rows if stop - start == len(found) else rows.slice(start, stop - start)
+            sought = Probe(made, whole(made, part), self.key or made.every, compared)
+            for run in self._runs:
+                asked, at = sought.among(run)
+                loops.add_at(found[start:stop], asked, run.weights[at])
+
+        in_pieces(len(found), add)
         return found
 
     def contents(self) -> Delta:
@@ -259,8 +264,23 @@ class Arrangement:
 
     def _found(self, probe: pa.RecordBatch, chosen: Sequence[int]) -> list[tuple[Run, Indices, Indices]]:
         """The runs that have rows asked for, with pairs of a row of the probe and a line of the run."""
-        sought = self._sought(probe, chosen)
-        return [(run, asked, at) for run, (asked, at) in ((run, sought.among(run)) for run in self._runs) if len(at)]
+        if probe.num_rows <= PIECE:
+            sought = self._sought(probe, chosen)
+            found = [(run, *sought.among(run)) for run in self._runs]
+        else:
+            parts: dict[int, list[tuple[Indices, Indices]]] = {}
+
+            def find(start: int, stop: int) -> None:
+                sought = self._sought(probe.slice(start, stop - start), chosen)
+                parts[start] = [(asked + start, at) for asked, at in map(sought.among, self._runs)]
+
+            in_pieces(probe.num_rows, find)
+            of_runs = zip(*(parts[start] for start in sorted(parts)), strict=True)
+            found = [
+                (run, np.concatenate([asked for asked, _ in pairs]), np.concatenate([at for _, at in pairs]))
+                for run, pairs in zip(self._runs, of_runs, strict=True)
+            ]
+        return [(run, asked, at) for run, asked, at in found if len(at)]
 
     def _sought(self, probe: pa.RecordBatch, chosen: Sequence[int]) -> Probe:
         made, keys = packed(probe, chosen)

@@ -1,6 +1,6 @@
-"""The compiled loops of the state layer: lines are hashed, copied, compared, put in order and summed up.
+"""The compiled loops of the state layer: lines are hashed, copied, compared and summed up.
 
-How they are found in runs is in `searching`, how runs become one in `merging`.
+How lines are put in order is in `sorting`, how they are found in runs in `searching`, how runs become one in `merging`.
 
 Columns are told to a loop by a *spec*, a line each: first word, number of words, NULL bit, whether it is a float (`blocks`).
 Half a word counts as LOW or HIGH; its value is that of the whole word which it would be.
@@ -29,8 +29,6 @@ LENGTH = np.uint64(0xD6E8FEB86659FD93)
 NULL = np.uint64(0x2545F4914F6CDD1D)
 _NEGATIVE_ZERO = np.uint64(1 << 63)
 LOW, HIGH = -1, -2
-# Sequences up to this length are sorted by insertion.
-SHORT = 24
 
 
 @compiled
@@ -229,62 +227,7 @@ def distinct(hashes: Hashes) -> tuple[Indices, Indices]:
     return ids, first[:found].copy()
 
 
-# -- sorting
-
-
-@compiled
-def numbered(hashes: Hashes, bits: int) -> Hashes:
-    """The hashes with their lowest bits replaced by their places."""
-    found = np.empty(hashes.size, np.uint64)
-    for i in range(hashes.size):
-        found[i] = ((hashes[i] >> uint64(bits)) << uint64(bits)) | uint64(i)
-    return found
-
-
-@compiled
-def _insertion(order: Indices, hashes: Hashes, ties: Hashes, start: int, end: int) -> None:
-    """Sorts the places from start to end by hash and tie, all three together."""
-    for i in range(start + 1, end):
-        moved, h, tie = order[i], hashes[i], ties[i]
-        k = i
-        while k > start and (hashes[k - 1] > h or (hashes[k - 1] == h and ties[k - 1] > tie)):
-            order[k], hashes[k], ties[k] = order[k - 1], hashes[k - 1], ties[k - 1]
-            k -= 1
-        order[k], hashes[k], ties[k] = moved, h, tie
-
-
-@compiled
-def settle(order: Indices, hashes: Hashes, ties: Hashes, shift: int) -> None:
-    """Finishes an order, with its hashes and ties, that ascends by the hash but for its lowest `shift` bits."""
-    n = order.size
-    start = 0
-    while start < n:
-        leading = hashes[start] >> uint64(shift)
-        end = start + 1
-        while end < n and hashes[end] >> uint64(shift) == leading:
-            end += 1
-        if end - start > SHORT:
-            inner = np.argsort(ties[start:end])
-            order[start:end] = order[start:end][inner]
-            # Both are read before either is written: they may be one array.
-            inner_hashes, inner_ties = hashes[start:end][inner], ties[start:end][inner]
-            hashes[start:end] = inner_hashes
-            ties[start:end] = inner_ties
-        if end - start > 1:
-            _insertion(order, hashes, ties, start, end)
-        start = end
-
-
-@compiled
-def repeated(hashes: Hashes, shift: int) -> bool:
-    """Whether any hash comes twice, where they ascend but for their lowest `shift` bits."""
-    for i in range(1, hashes.size):
-        k = i - 1
-        while k >= 0 and hashes[k] >> uint64(shift) == hashes[i] >> uint64(shift):
-            if hashes[k] == hashes[i]:
-                return True
-            k -= 1
-    return False
+# -- consolidating
 
 
 @compiled
@@ -300,9 +243,6 @@ def alike(hashes: Hashes, ties: Hashes) -> Indices:
             found[count] = i
             count += 1
     return found
-
-
-# -- few rows
 
 
 @compiled

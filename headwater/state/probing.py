@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.state import columns, equality, hashing, layout, searching
-from headwater.state.parallel import PIECE, in_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,26 +47,12 @@ class Probe:
 
     def among(self, run: Run) -> tuple[Indices, Indices]:
         """All pairs (i, line) of a row of the probe and a line of the run that has what it asks for."""
-        count = len(self._hashes)
-        if count <= PIECE:
-            return self._located(run, 0, count)
-        found: dict[int, tuple[Indices, Indices]] = {}
-
-        def locate(start: int, stop: int) -> None:
-            found[start] = self._located(run, start, stop)
-
-        in_pieces(count, locate)
-        asked, at = zip(*(found[start] for start in sorted(found)), strict=True)
-        return np.concatenate(asked), np.concatenate(at)
-
-    def _located(self, run: Run, start: int, stop: int) -> tuple[Indices, Indices]:
-        compared, probe = self._compared, self._block.words
-        spec, words = compared.stored, run.block.words
-        asked, at = searching.locate(run.hashes, words, spec, self._hashes, probe, compared.asked, start, stop)
+        compared, stored = self._compared, run.block
+        asked, at = searching.locate(run.hashes, stored.words, compared.stored, self._hashes, self._block.words, compared.asked)
         for i, j in zip(compared.stored_others, compared.asked_others, strict=True):
             if not len(at):
                 break
-            same = _same(run.block.others[i], at, self._block.others[j], asked, signed_zeros=compared.signed_zeros)
+            same = _same(stored.others[i], at, self._block.others[j], asked, signed_zeros=compared.signed_zeros)
             if np.count_nonzero(same) < len(same):
                 asked, at = asked[same], at[same]
         return asked, at

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headwater.delta import uniform
-from headwater.state import blocks, consolidation, hashing, loops, merging, sharing
+from headwater.state import blocks, consolidation, hashing, loops, merging, sharing, sorting
 from headwater.state.blocks import Block, Spliced
 from headwater.state.parallel import PIECE, in_pieces
 
@@ -134,7 +134,7 @@ def _merged(made: Format, runs: Spliced, key: Key, hashes: Hashes) -> Sorted:
     # Only rows of one hash need be told apart; among the others, any ties are as good.
     ties = hashes.copy()
     ties[again] = _ties(made, runs.take(order[again]), key)
-    loops.settle(order, hashes, ties, 0)
+    sorting.settle(order, hashes, ties, 0)
     return Sorted(order, hashes, ties)
 
 
@@ -170,25 +170,16 @@ def _sorted(hashes: Hashes, ties: Callable[[], Hashes] | None) -> Sorted:
     A sort of plain numbers is several times as quick as one of indices, so the index takes the place of the lowest bits of the
     hash; the few neighbours which only those bits would have told apart are put in order afterwards.
     """
-    order, bits = roughly_sorted(hashes), len(hashes).bit_length()
+    order, bits = sorting.roughly_sorted(hashes), len(hashes).bit_length()
     hashes = _taken(hashes, order)
-    found = hashes if ties is None or not loops.repeated(hashes, bits) else _taken(ties(), order)
-    loops.settle(order, hashes, found, bits)
+    found = hashes if ties is None or not sorting.repeated(hashes, bits) else _taken(ties(), order)
+    sorting.settle(order, hashes, found, bits)
     return Sorted(order, hashes, found)
 
 
 def _in_order(order: Indices, hashes: Hashes, ties: Hashes) -> Sorted:
     taken = _taken(hashes, order)
     return Sorted(order, taken, taken if ties is hashes else _taken(ties, order))
-
-
-def roughly_sorted(hashes: Hashes) -> Indices:
-    """The order in which hashes ascend but for their lowest bits, as many as the number of hashes has."""
-    bits = len(hashes).bit_length()
-    numbers = loops.numbered(hashes, bits)
-    numbers.sort()
-    numbers &= np.uint64((1 << bits) - 1)
-    return numbers.view(np.int64)
 
 
 def _consolidated(made: Format, take: Callable[[Indices], Block], weights: NDArray[np.int64], rows: Sorted) -> Run:

@@ -96,15 +96,13 @@ def _candidates(hashes: Hashes, words: Words, wanted: Hashes) -> tuple[Indices, 
 
 
 @compiled
-def locate(
-    hashes: Hashes, words: Words, spec: Spec, wanted: Hashes, probe: Words, probe_spec: Spec, start: int, stop: int
-) -> tuple[Indices, Indices]:
-    """All pairs (i, line) such that the line has the hash number i, start ≤ i < stop, and the key of line i of the probe."""
-    capacity = stop - start + 16
+def locate(hashes: Hashes, words: Words, spec: Spec, wanted: Hashes, probe: Words, probe_spec: Spec) -> tuple[Indices, Indices]:
+    """All pairs (i, line) such that the line has the hash number i, and the key of line i of the probe."""
+    capacity = wanted.size + 16
     asked, at = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     found = 0
-    for first in range(start, stop, _AT_ONCE):
-        candidates, lines = _candidates(hashes, words, wanted[first : min(first + _AT_ONCE, stop)])
+    for first in range(0, wanted.size, _AT_ONCE):
+        candidates, lines = _candidates(hashes, words, wanted[first : first + _AT_ONCE])
         for k in range(candidates.size):
             i, line = first + candidates[k], lines[k]
             while line < hashes.size and hashes[line] == wanted[i]:
