@@ -158,7 +158,7 @@ class Arrangement:
         if not rows.num_rows or not self._runs:
             return found
         made, others = self._format, self._format.others(self._format.every)
-        compared = Compared(made.exact, made.exact, others, others, signed_zeros=True)
+        compared = Compared(made.exact, made.exact, others, others, whole=True)
 
         def add(start: int, stop: int) -> None:
             part = rows if stop - start == len(found) else rows.slice(start, stop - start)

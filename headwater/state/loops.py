@@ -163,6 +163,15 @@ def same_key(a: Words, i: int, spec_a: Spec, b: Words, j: int, spec_b: Spec) -> 
 
 
 @compiled
+def same_line(a: Words, i: int, b: Words, j: int) -> bool:
+    """Whether line i of one is the same, word by word, as line j of the other."""
+    same = True
+    for c in range(a.shape[1]):
+        same &= a[i, c] == b[j, c]
+    return same
+
+
+@compiled
 def same_keys(words: Words, spec: Spec, left: Indices, right: Indices) -> Mask:
     """Whether the lines left[i] and right[i] are the same on the columns of the spec."""
     same = np.empty(left.size, np.bool_)

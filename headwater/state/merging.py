@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headwater.compiled import compiled
+from headwater.state.loops import same_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,14 +80,6 @@ def with_equals(hashes: Hashes) -> Indices:
 
 
 @compiled
-def _same_line(words: Words, i: int, j: int) -> bool:
-    same = True
-    for c in range(words.shape[1]):
-        same &= words[i, c] == words[j, c]
-    return same
-
-
-@compiled
 def _is_something(sums: Indices, at: int) -> bool:
     found = False
     for c in range(sums.shape[1]):
@@ -114,7 +107,7 @@ def merged(
                 run = r
         heads[run] += 1
         if last >= 0 and hashes[last] == hashes[best] and ties[last] == ties[best]:
-            if not _same_line(words, last, best):
+            if not same_line(words, last, words, best):
                 return lines[:0], sums[:0], found[:0], False
             for c in range(weights.shape[1]):
                 sums[kept, c] += weights[best, c]

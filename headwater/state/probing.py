@@ -26,13 +26,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compared:
-    """What of a stored row must be what of a probe's: words, by their specs, and places among the other columns."""
+    """What of a stored row must be what of a probe's: words, by their specs, and places among the other columns.
+
+    Or the `whole` rows, of one format, must be the same; −0.0 is another row than 0.0 then.
+    """
 
     stored: Spec
     asked: Spec
     stored_others: Sequence[int]
     asked_others: Sequence[int]
-    signed_zeros: bool = False
+    whole: bool = False
 
 
 class Probe:
@@ -47,12 +50,13 @@ class Probe:
 
     def among(self, run: Run) -> tuple[Indices, Indices]:
         """All pairs (i, line) of a row of the probe and a line of the run that has what it asks for."""
-        compared, stored = self._compared, run.block
-        asked, at = searching.locate(run.hashes, stored.words, compared.stored, self._hashes, self._block.words, compared.asked)
+        compared, block, probe = self._compared, run.block, self._block
+        specs = compared.stored, compared.asked
+        asked, at = searching.locate(run.hashes, block.words, specs[0], self._hashes, probe.words, specs[1], compared.whole)
         for i, j in zip(compared.stored_others, compared.asked_others, strict=True):
             if not len(at):
                 break
-            same = _same(stored.others[i], at, self._block.others[j], asked, signed_zeros=compared.signed_zeros)
+            same = _same(block.others[i], at, probe.others[j], asked, signed_zeros=compared.whole)
             if np.count_nonzero(same) < len(same):
                 asked, at = asked[same], at[same]
         return asked, at

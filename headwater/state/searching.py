@@ -14,7 +14,7 @@ import numpy as np
 from numba import uint64
 
 from headwater.compiled import compiled
-from headwater.state.loops import same_key
+from headwater.state.loops import same_key, same_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,8 +96,16 @@ def _candidates(hashes: Hashes, words: Words, wanted: Hashes) -> tuple[Indices, 
 
 
 @compiled
-def locate(hashes: Hashes, words: Words, spec: Spec, wanted: Hashes, probe: Words, probe_spec: Spec) -> tuple[Indices, Indices]:
-    """All pairs (i, line) such that the line has the hash number i, and the key of line i of the probe."""
+def locate(
+    hashes: Hashes,
+    words: Words,
+    spec: Spec,
+    wanted: Hashes,
+    probe: Words,
+    probe_spec: Spec,
+    whole: bool,  # noqa: FBT001  (compiled)
+) -> tuple[Indices, Indices]:
+    """All pairs (i, line) such that the line has the hash number i, and the key of line i of the probe, or is the same line."""
     capacity = wanted.size + 16
     asked, at = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     found = 0
@@ -106,7 +114,7 @@ def locate(hashes: Hashes, words: Words, spec: Spec, wanted: Hashes, probe: Word
         for k in range(candidates.size):
             i, line = first + candidates[k], lines[k]
             while line < hashes.size and hashes[line] == wanted[i]:
-                if same_key(words, line, spec, probe, i, probe_spec):
+                if same_line(words, line, probe, i) if whole else same_key(words, line, spec, probe, i, probe_spec):
                     if found == capacity:
                         capacity *= 2
                         more_asked, more_at = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
