@@ -105,7 +105,11 @@ class Delta:
             yield self
             return
         for start in range(0, len(self), size):
-            yield Delta(self.rows.slice(start, size), self.weights[start : start + size])
+            yield self.slice(start, size)
+
+    def slice(self, start: int, size: int) -> Delta:
+        """So many rows from a place on; nothing is copied."""
+        return Delta(self.rows.slice(start, size), self.weights[start : start + size])
 
     def take(self, indices: NDArray[np.int64]) -> Delta:
         return Delta(rows_at(self.rows, indices), taken(self.weights, indices))

@@ -31,7 +31,7 @@ from headwater.state.consolidation import group_rows, sum_by
 from headwater.state.loops import add_lines_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -105,20 +105,35 @@ class Aggregate(Operator):
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         delta = inputs[0].delta
         groups, keys, cells = self._grouped(delta)
-        batch = pa.RecordBatch.from_arrays(keys, schema=self._key_schema) if keys else without_columns(1)
-        found = state[0].lookup(batch, range(self.keys), (self.keys,) if self._bucketed else ())
         distinct_state = self._add(state, delta, groups.ids, cells)
-        if len(found) or not self.keys:
-            places = cells.place(found.probe, found.rows.column(0).to_numpy()) if self._bucketed else found.probe
-            states = cells.before_and_after(places, found.weights)
-        else:
-            states = cells.alone()
+        batch, states = self._before_and_after(state, keys, cells)
         there = self._there(states)
         extremes, extremes_state = self._renew_extremes(state, inputs[0], groups.ids, batch, there)
-        sums = state[0].insert(Delta(self._state_rows(keys, cells), cells.sums[: cells.used]))
+        sums = state[0].insert(self._state_rows(keys, cells))
+        return (sums, *extremes_state, *distinct_state), self._change(states, keys, there, extremes)
+
+    def step_in_parts(self, state: State, parts: Iterable[Delta]) -> tuple[State, Delta]:
+        """The same for a delta that comes in parts; only where the operator `absorbs`."""
+        sums = [self._sums(state, part) for part in parts if len(part)]
+        if not sums:
+            return state, self.nothing()
+        keys, cells = self._cells(Delta.concat(sums))
+        _, states = self._before_and_after(state, keys, cells)
+        return (state[0].insert(self._state_rows(keys, cells)),), self._change(states, keys, self._there(states), [])
+
+    def _before_and_after(self, state: State, keys: list[pa.Array], cells: Cells) -> tuple[pa.RecordBatch, States]:
+        """The groups as a batch, and their states: with what was known of them and, if that was anything, without."""
+        batch = pa.RecordBatch.from_arrays(keys, schema=self._key_schema) if keys else without_columns(1)
+        found = state[0].lookup(batch, range(self.keys), (self.keys,) if self._bucketed else ())
+        if not len(found) and self.keys:
+            return batch, cells.alone()
+        places = cells.place(found.probe, found.rows.column(0).to_numpy()) if self._bucketed else found.probe
+        return batch, cells.before_and_after(places, found.weights)
+
+    def _change(self, states: States, keys: list[pa.Array], there: list[Bools], extremes: Sequence[pa.Array]) -> Delta:
+        """The change of the output from one version of the states to the next, or from nothing."""
         values = self._finish(states, extremes)
-        out = (appearance if len(there) == 1 else difference)(self._schema, keys, values, *there)
-        return (sums, *extremes_state, *distinct_state), out
+        return (appearance if len(there) == 1 else difference)(self._schema, keys, values, *there)
 
     @property
     def absorbs(self) -> bool:
@@ -127,18 +142,26 @@ class Aggregate(Operator):
 
     def absorb(self, state: State, delta: Delta) -> State:
         """The state with a delta added; what that does to the output is not asked, so no sum in between can be too large."""
-        groups, keys, cells = self._grouped(delta)
-        self._add(state, delta, groups.ids, cells)
-        return (state[0].insert(Delta(self._state_rows(keys, cells), cells.sums[: cells.used])),)
+        return (state[0].insert(self._sums(state, delta)),)
 
     def present(self, state: State) -> Delta:
         """The whole output."""
-        sums = state[0].contents()
+        keys, cells = self._cells(state[0].contents())
+        states = cells.alone()
+        return self._change(states, keys, self._there(states), [])
+
+    def _sums(self, state: State, delta: Delta) -> Delta:
+        """What a delta adds to the state."""
+        groups, keys, cells = self._grouped(delta)
+        self._add(state, delta, groups.ids, cells)
+        return self._state_rows(keys, cells)
+
+    def _cells(self, sums: Delta) -> tuple[list[pa.Array], Cells]:
+        """The groups of rows of state, and cells with their sums."""
         groups, keys, cells = self._grouped(sums)
         places = cells.place(groups.ids, sums.rows.column(self.keys).to_numpy()) if self._bucketed else groups.ids
         add_lines_at(cells.sums, places, sums.weights)
-        states = cells.alone()
-        return appearance(self._schema, keys, self._finish(states, []), *self._there(states))
+        return keys, cells
 
     def _grouped(self, delta: Delta) -> tuple[Groups, list[pa.Array], Cells]:
         """The groups of some rows, their keys, and cells for what the rows contribute to them."""
@@ -223,11 +246,11 @@ class Aggregate(Operator):
             measure.accumulator.add(values, turned.weights, owners, cells, slot)
         return tuple(after)
 
-    def _state_rows(self, keys: Sequence[pa.Array], cells: Cells) -> pa.RecordBatch:
+    def _state_rows(self, keys: Sequence[pa.Array], cells: Cells) -> Delta:
         if cells.used > cells.size:
             keys = picked(keys, cells.groups)
         buckets = pa.array(cells.buckets) if self._bucketed else _no_buckets(cells.used)
-        return pa.RecordBatch.from_arrays([*keys, buckets], schema=self._sums_schema)
+        return Delta(pa.RecordBatch.from_arrays([*keys, buckets], schema=self._sums_schema), cells.sums[: cells.used])
 
     def _there(self, states: States) -> list[Bools]:
         """For each version which groups have a row."""

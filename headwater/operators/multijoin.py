@@ -17,22 +17,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headwater.delta import Delta, beside, end_to_end, products, taken
+from headwater.delta import Delta, beside, products, taken
+from headwater.operators.join import growing
 from headwater.operators.operator import Input, Operator
 from headwater.picking import picked
 from headwater.state.consolidation import consolidate
 from headwater.state.equality import equal_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from headwater.algebra.plan import Types
     from headwater.operators.operator import Key, State
     from headwater.state.arrangement import Arrangement
-
-
-# Of a larger change, so many rows are followed at a time: what that takes beside the rows found is memory.
-_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -96,35 +93,39 @@ class MultiJoin(Operator):
         return self.keys
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
-        parts = []
-        changed = [relation for relation, path in enumerate(self.paths) if len(inputs[path.input].delta)]
-        for relation in changed:
-            found = self._follow(self.paths[relation], relation, inputs)
-            if found is not None:
-                parts.append(found)
+        parts = list(self.parts(inputs))
         if not parts:
             return state, self.nothing()
         total = Delta.concat(parts)
-        if len(changed) > 1:
-            signs = end_to_end([inputs[self.paths[relation].input].delta.weights for relation in changed])
-            if signs.min() < 0 < signs.max():
-                total = consolidate(total)
-        return state, total
+        return state, total if self.is_sum_of_parts(inputs) else consolidate(total)
 
-    def _follow(self, path: Path, relation: int, inputs: Sequence[Input]) -> Delta | None:
+    def is_sum_of_parts(self, inputs: Sequence[Input]) -> bool:
+        """Whether no part has rows that another undoes."""
+        deltas = [inputs[path.input].delta for path in self.paths]
+        changed = [delta.weights for delta in deltas if len(delta)]
+        if len(changed) < 2:
+            return True
+        return min(int(weights.min()) for weights in changed) > 0 or max(int(weights.max()) for weights in changed) < 0
+
+    def parts(self, inputs: Sequence[Input]) -> Iterator[Delta]:
+        """The terms, in parts of a bounded number of rows."""
+        for relation, path in enumerate(self.paths):
+            if len(inputs[path.input].delta):
+                yield from self._follow(path, relation, inputs)
+
+    def _follow(self, path: Path, relation: int, inputs: Sequence[Input]) -> Iterator[Delta]:
         """What the change of one relation does, given those before it as they are and those after it as they were."""
         others = [inputs[lookup.input].arranged[self.relations[lookup.input] < relation] for lookup in path.lookups]
         # While tables are loaded, all terms but one meet a relation that was empty.
         if not all(map(len, others)):
-            return None
-        parts = []
-        for part in inputs[path.input].delta.in_slices(_AT_ONCE):
+            return
+        for part, found in growing(inputs[path.input].delta):
             rows: Delta | None = _columns(part, path.kept)
             for lookup, other in zip(path.lookups, others, strict=True):
                 rows = None if rows is None else _met(rows, lookup, other)
             if rows is not None:
-                parts.append(_columns(rows, path.outputs))
-        return Delta.concat(parts) if parts else None
+                found.append(len(rows))
+                yield _columns(rows, path.outputs)
 
 
 def _met(rows: Delta, lookup: Lookup, other: Arrangement) -> Delta | None:

@@ -39,6 +39,8 @@ _NONE: States = MappingProxyType({})
 _NOTHING_LOST: Mapping[Step, Exception] = MappingProxyType({})
 # So many rows are in memory at a time where a sum takes them in.
 _SLICE = 1 << 18
+# Of fewer changed rows, all pairs of a join may be made at once.
+_LARGE = 1 << 12
 # If there is a group for so few rows, to put the sums of slices together is more work than they save.
 _ROWS_A_GROUP = 8
 
@@ -62,21 +64,102 @@ class Outcome:
     work: dict[Step, Work] = field(default_factory=dict)
 
 
-def run_epoch(order: Iterable[Step], states: States, changes: Mapping[Step, Delta], advanced: States = _NONE) -> Outcome:
+def run_epoch(
+    order: Iterable[Step], states: States, changes: Mapping[Step, Delta], advanced: States = _NONE, *, every: bool = False
+) -> Outcome:
     """Propagates the changes that some steps gave; steps that nothing reaches are not touched.
 
     `advanced` holds new states that are known already; an arrangement among them gives on what reaches it. Steps whose states
-    were lost are left out.
+    were lost are left out. Pairs of a join that are only summed up are not all made at once, unless `every` output is wanted.
     """
     outcome = Outcome(dict(advanced), {step: delta for step, delta in changes.items() if len(delta)})
-    for step in order:
-        if not any(child in outcome.outputs for child in step.inputs) or step not in states:
+    steps = list(order)
+    large = not every and any(len(delta) > _LARGE for delta in changes.values())
+    absorbing = _absorbing(steps) if large else {}
+    passing = {step for chain in absorbing.values() for step in chain}
+    for step in steps:
+        if step in passing or step not in states:
             continue
-        if step in advanced:
-            outcome.outputs[step] = outcome.outputs[step.inputs[0]]
-        else:
-            _advance(step, states, outcome)
+        if step in absorbing:
+            _advance_all([*reversed(absorbing[step]), step], states, outcome)
+        elif any(child in outcome.outputs for child in step.inputs):
+            if step in advanced:
+                outcome.outputs[step] = outcome.outputs[step.inputs[0]]
+            else:
+                _advance(step, states, outcome)
     return outcome
+
+
+def _absorbing(steps: Sequence[Step]) -> dict[Step, list[Step]]:
+    """The steps that sum up pairs of a join which nobody else reads, with the steps between, the join last."""
+    readers = Counter(child for step in steps for child in step.inputs)
+    found = {}
+    for step in steps:
+        if _absorbs(step):
+            chain = [step.inputs[0]]
+            while isinstance(chain[-1].operator, Linear):
+                chain.append(chain[-1].inputs[0])
+            if isinstance(chain[-1].operator, Join | MultiJoin) and all(readers[one] == 1 for one in chain):
+                found[step] = chain
+    return found
+
+
+def _advance_all(chain: Sequence[Step], states: States, outcome: Outcome) -> None:
+    """A join, linear steps, and the one that sums up what they give: part by part."""
+    join, *between, last = chain
+    if not any(child in outcome.outputs for child in join.inputs) or any(step not in states for step in chain):
+        return
+    inputs = [_input(child, states, outcome) for child in join.inputs]
+    operator, summing = join.operator, last.operator
+    assert isinstance(operator, Join | MultiJoin)
+    assert isinstance(summing, Aggregate)
+    if not operator.is_sum_of_parts(inputs):
+        for step in chain:
+            if step is join or any(child in outcome.outputs for child in step.inputs):
+                _advance(step, states, outcome)
+        return
+    clock = Clock(outcome.work)
+    parts = clock.timed(join, operator.parts(inputs), sum(len(i.delta) for i in inputs))
+    for step in between:
+        parts = clock.through(step, parts)
+    started = perf_counter()
+    outcome.states[last], output = summing.step_in_parts(states[last], parts)
+    if len(output):
+        outcome.outputs[last] = output
+    before = sum(outcome.work[step].seconds for step in (join, *between))
+    outcome.work[last] = Work(outcome.work[(join, *between)[-1]].rows_out, len(output), perf_counter() - started - before)
+
+
+class Clock:
+    """Takes the time of steps that work part by part, by turns."""
+
+    def __init__(self, work: dict[Step, Work], *, rebuilt: bool = False) -> None:
+        self._work = work
+        self._rebuilt = rebuilt
+
+    def timed(self, step: Step, parts: Iterator[Delta], rows_in: int) -> Iterator[Delta]:
+        """The parts that a step gives for so many rows."""
+        self._add(step, rows_in, 0, 0.0)
+        while True:
+            started = perf_counter()
+            part = next(parts, None)
+            self._add(step, 0, 0 if part is None else len(part), perf_counter() - started)
+            if part is None:
+                return
+            yield part
+
+    def through(self, step: Step, parts: Iterator[Delta]) -> Iterator[Delta]:
+        """The parts after a linear step."""
+        self._add(step, 0, 0, 0.0)
+        for part in parts:
+            started = perf_counter()
+            _, given = step.operator.step((), [Input(part)])
+            self._add(step, len(part), len(given), perf_counter() - started)
+            yield given
+
+    def _add(self, step: Step, rows_in: int, rows_out: int, seconds: float) -> None:
+        done = self._work.get(step, Work(0, 0, 0.0))
+        self._work[step] = Work(done.rows_in + rows_in, done.rows_out + rows_out, done.seconds + seconds, self._rebuilt)
 
 
 def _advance(step: Step, states: States, outcome: Outcome) -> None:
@@ -209,17 +292,18 @@ class Backfill:
     def _passed(self, step: Step) -> Iterator[Delta]:
         """The same for a step through which slices pass: of one input, while all others stay as they are."""
         operator = step.operator
+        self.work[step] = Work(0, 0, 0.0, rebuilt=True)
         driving = operator.paths[-1].input if isinstance(operator, MultiJoin) else 0
         inputs = [self._standing(child) for child in step.inputs]
-        done = Work(0, 0, 0.0, rebuilt=True)
-        for part in self._slices(step.inputs[driving]):
-            started = perf_counter()
+        parts = self._slices(step.inputs[driving])
+        clock = Clock(self.work, rebuilt=True)
+        if isinstance(operator, Linear):
+            yield from clock.through(step, parts)
+            return
+        assert isinstance(operator, Join | MultiJoin)
+        for part in parts:
             inputs[driving] = Input(part, inputs[driving].before, inputs[driving].after)
-            _, output = operator.step((), inputs)
-            seconds = done.seconds + perf_counter() - started
-            done = Work(done.rows_in + len(part), done.rows_out + len(output), seconds, rebuilt=True)
-            yield output
-        self.work[step] = done
+            yield from clock.timed(step, operator.parts(inputs), len(part))
 
     def _standing(self, child: Step) -> Input:
         """An input of which nothing changes."""

@@ -75,16 +75,19 @@ def _lower_bound(hashes: Hashes, wanted: np.uint64, guess: int) -> int:
 
 
 @compiled
-def _candidates(hashes: Hashes, words: Words, wanted: Hashes) -> tuple[Indices, Indices]:
-    """Which hashes are there, and the first line of each; the lines are in the processor's cache then."""
+def _candidates(hashes: Hashes, words: Words, wanted: Hashes) -> tuple[Indices, Indices, int]:
+    """Which hashes are there, the first line of each, which is in the processor's cache then, and how many lines in all."""
     places = _guesses(hashes, wanted)
     asked = np.empty(wanted.size + 1, np.int64)
-    found = 0
+    found = count = 0
     for i in range(wanted.size):
         line = _lower_bound(hashes, wanted[i], places[i])
         if line < hashes.size and hashes[line] == wanted[i]:
             asked[found], places[found] = i, line
             found += 1
+            while line < hashes.size and hashes[line] == wanted[i]:
+                line += 1
+                count += 1
     last = words.shape[1] - 1
     touched = uint64(0)
     if last >= 0:
@@ -92,7 +95,7 @@ def _candidates(hashes: Hashes, words: Words, wanted: Hashes) -> tuple[Indices, 
             touched += words[places[k], 0] ^ words[places[k], last]
     # What was read is of no use; kept where nobody looks, it is not optimised away.
     asked[wanted.size] = np.int64(touched)
-    return asked[:found], places[:found]
+    return asked[:found], places[:found], count
 
 
 @compiled
@@ -106,20 +109,19 @@ def locate(
     whole: bool,  # noqa: FBT001  (compiled)
 ) -> tuple[Indices, Indices]:
     """All pairs (i, line) such that the line has the hash number i, and the key of line i of the probe, or is the same line."""
-    capacity = wanted.size + 16
-    asked, at = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    asked, at = np.empty(wanted.size, np.int64), np.empty(wanted.size, np.int64)
     found = 0
     for first in range(0, wanted.size, _AT_ONCE):
-        candidates, lines = _candidates(hashes, words, wanted[first : first + _AT_ONCE])
+        candidates, lines, count = _candidates(hashes, words, wanted[first : first + _AT_ONCE])
+        if found + count > asked.size:
+            room = max(found + count, 2 * asked.size)
+            more_asked, more_at = np.empty(room, np.int64), np.empty(room, np.int64)
+            more_asked[:found], more_at[:found] = asked[:found], at[:found]
+            asked, at = more_asked, more_at
         for k in range(candidates.size):
             i, line = first + candidates[k], lines[k]
             while line < hashes.size and hashes[line] == wanted[i]:
                 if same_line(words, line, probe, i) if whole else same_key(words, line, spec, probe, i, probe_spec):
-                    if found == capacity:
-                        capacity *= 2
-                        more_asked, more_at = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-                        more_asked[:found], more_at[:found] = asked, at
-                        asked, at = more_asked, more_at
                     asked[found], at[found] = i, line
                     found += 1
                 line += 1

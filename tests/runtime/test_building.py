@@ -17,6 +17,7 @@ from small_tables import EDITS, KINDS, Line, arranged, catalog, view
 
 from headwater.compiler.dataflow import Step
 from headwater.evaluation.stages import Columns
+from headwater.operators import join as joins
 from headwater.operators.accumulators import accumulator
 from headwater.operators.aggregate import Aggregate, Measure
 from headwater.operators.join import Join, JoinKey
@@ -81,11 +82,15 @@ def test_a_sum_over_a_join_is_built_in_slices(slice_: int, before: Any, after: A
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "_SLICE", slice_)
         patch.setattr(driver, "_ROWS_A_GROUP", 0)
+        # Commits, too, then sum up the pairs of a join part by part.
+        patch.setattr(driver, "_LARGE", 0)
+        patch.setattr(joins, "_FIRST", 1)
+        patch.setattr(joins, "_FOUND", slice_)
         line.define(view("v", Aggregate(KINDS, 2, (Measure(counted, ()),)), [picked]), rebuilt=["v"])
-    line.check("v", counts(line))
-    for edit in after:
-        line.edit(*edit)
         line.check("v", counts(line))
+        for edit in after:
+            line.edit(*edit)
+            line.check("v", counts(line))
 
 
 def counts(line: Line) -> Counter[Any]:
