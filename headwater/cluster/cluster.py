@@ -45,8 +45,9 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
 }
-# Changed rows that a task can hold: with more, there are more shards than cores.
+# Changed rows, and their bytes, that a task can hold: with more, there are more shards than cores.
 _ROWS = 1 << 21
+_BYTES = 256 << 20
 # With more runs than this, an arrangement is merged by the next job.
 _RUNS = 12
 
@@ -187,9 +188,10 @@ class Cluster:
         return order, scratch
 
     def _shards(self, changes: Mapping[Step, Change]) -> int:
-        rows = sum(len(c) if isinstance(c, Delta) else len(c.kept) if isinstance(c, Whole) else 0 for c in changes.values())
+        sizes = [c.rows if isinstance(c, Delta) else c.kept for c in changes.values() if not isinstance(c, Frame)]
+        pieces = max(-(-sum(map(len, sizes)) // _ROWS), -(-sum(size.nbytes for size in sizes) // _BYTES))
         frames = [c.rows.rdd.getNumPartitions() for c in changes.values() if isinstance(c, Frame)]
-        return max(self.cores, -(-rows // _ROWS // self.cores) * self.cores, *frames, 1)
+        return max(self.cores, -(-pieces // self.cores) * self.cores, *frames, 1)
 
     def _found(self, order: Order, changes: Mapping[Step, Change], title: str) -> list[Message]:
         """What reaches the driver."""

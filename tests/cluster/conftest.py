@@ -19,8 +19,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     """A standalone cluster with two workers of one core each."""
     started = Standalone(tmp_path_factory.mktemp("standalone"))
     try:
-        for _ in range(2):
-            started.add_worker()
+        started.start(workers=2)
         yield started
     finally:
         started.stop()

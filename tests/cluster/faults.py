@@ -22,7 +22,7 @@ from headwater.store import runfiles
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PATIENCE = 300.0
+PATIENCE = 600.0
 
 
 def hooked(write: Callable[..., Any], folder: Path) -> Callable[..., Any]:

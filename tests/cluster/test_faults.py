@@ -44,7 +44,7 @@ def begin(drive: Drive, folder: Path, directory: Path, **more: str) -> Driver:
 
 def paused(folder: Path) -> None:
     """Tasks of the epoch that was begun have written files, and wait."""
-    wait_for("a task that has written", lambda: list(folder.glob("paused-*")), 300)
+    wait_for("a task that has written", lambda: list(folder.glob("paused-*")))
 
 
 def require_clean(driver: Driver) -> None:
@@ -129,7 +129,7 @@ def test_a_driver_that_is_killed_before_it_commits(drive: Drive, folder: Path, t
     mark = tmp_path / "computed"
     driver.ask("hang_at_commit", mark=str(mark))
     driver.tell("epoch", number=1)
-    wait_for("the end of the job", mark.exists, 300)
+    wait_for("the end of the job", mark.exists)
     left = {f"runs/{path.name}" for path in (tmp_path / "kept" / "runs").iterdir()}
     driver.kill()
     again = drive(settings(folder))

@@ -73,6 +73,15 @@ def test_messages_leave_before_they_are_many() -> None:
     assert [part.num_rows for part in messages.sent(Message(0, 0, 0, body) for _ in range(5))] == [2, 2, 1]
 
 
+@pytest.mark.parametrize("shards", [0, np.zeros(60, np.int64)], ids=["one shard", "each its own"])
+def test_long_rows_travel_a_few_at_a_time(shards: Any) -> None:
+    delta = Delta.inserting(batch([pa.string(), pa.int64()], [(f"{i}" * 200_000, i) for i in range(60)]))
+    found = list(messages.deltas(1, 0, delta, shards))
+    assert len(found) > 2
+    assert max(message.body.size for message in found) < 8 << 20
+    require_same(Delta.concat([messages.unpacked(message.body, vectors=False) for message in found]), delta)
+
+
 def test_bodies_lie_where_numbers_may() -> None:
     """A body may begin anywhere in a row, and numbers in it are read in place."""
     delta = weighed(batch([pa.int64()], [(1,), (2,)]), None, 1)

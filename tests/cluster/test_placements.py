@@ -12,7 +12,10 @@ import pytest
 from oracle import Oracle, check_changes
 
 import headwater as hw
-from headwater.cluster.cluster import Cluster
+from headwater.cluster import cluster as placed
+from headwater.cluster.cluster import Cluster, Whole
+from headwater.delta import Delta
+from headwater.state.arrangement import Arrangement
 from headwater.store.folding import Fold
 
 if TYPE_CHECKING:
@@ -270,3 +273,18 @@ def test_nothing_of_the_users_session_is_changed(spark: SparkSession, session: h
 
 def _settings(spark: SparkSession) -> dict[str, str]:
     return {row.key: row.value for row in spark.sql("SET").collect()}
+
+
+def test_shards_follow_rows_and_bytes(session: hw.Session) -> None:
+    """So that no task has more than it can hold."""
+    cluster = Cluster(lambda: session.spark, lambda: "UTC")
+    step = session.snapshot.tables["a"].source
+    few = Delta.inserting(pa.RecordBatch.from_pydict({"c0": [1]}))
+    assert cluster._shards({step: few}) == cluster.cores
+    with mock.patch.object(placed, "_ROWS", 10):
+        many = Delta.inserting(pa.RecordBatch.from_pydict({"c0": list(range(95))}))
+        assert cluster._shards({step: many}) == 10
+    with mock.patch.object(placed, "_BYTES", 1000):
+        long = Delta.inserting(pa.RecordBatch.from_pydict({"c0": ["x" * 6500]}))
+        assert cluster._shards({step: long}) == 8
+        assert cluster._shards({step: Whole(Arrangement.empty(long.schema, (0,)).insert(long))}) >= 8
