@@ -59,7 +59,7 @@ class Relation(Answer):
         """How many rows there are."""
         now = self._session.snapshot
         with self._session.noticing_damage():
-            return now.kept(self._at(now)).total
+            return now.total(self._at(now))
 
     def __bool__(self) -> bool:
         """A table or view is there, whether it has rows or not."""

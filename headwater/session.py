@@ -37,8 +37,10 @@ from headwater.errors import (
 from headwater.relations import Past, Table, View
 from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
+from headwater.runtime.driver import NOTHING_OUTSIDE
 from headwater.runtime.epochs import Epochs
 from headwater.runtime.transactions import Staging
+from headwater.sources import require_sound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
     from headwater.engine import Engine
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Entry, Snapshot
-    from headwater.runtime.driver import Backfill
+    from headwater.runtime.driver import Backfill, Outer
     from headwater.store.catalogs import Wanted
     from headwater.store.reading import Reader
     from headwater.store.store import Store
@@ -193,12 +195,35 @@ class Session:
 
     # -- tables
 
-    def create_table(self, name: str, schema: str | StructType, *, key: str | Sequence[str] | None = None) -> Table:
-        """A new, empty table; `schema` as in CREATE TABLE, `key` the column or columns that identify a row."""
+    def create_table(
+        self,
+        name: str,
+        schema: str | StructType | None = None,
+        *,
+        key: str | Sequence[str] | None = None,
+        source: DataFrame | str | Path | None = None,
+        format: str | None = None,  # noqa: A002  (the public name)
+    ) -> Table:
+        """A new table; `schema` as in CREATE TABLE, `key` the column or columns that identify a row.
+
+        It is empty, or has the rows of a `source`, and its columns, if there is no schema. A Spark DataFrame is loaded, as one
+        job on the executors. A path of files, in the `format` parquet or another one that Spark reads, and the name of a table
+        of Spark's catalog are attached: their rows stay where they are, and must stay as they are.
+        """
         with self._defining() as now:
             self._require_free(name)
-            struct = self._engine.schema(schema)
-            self._define(self._engine.definitions.table(now, name, struct, _key(struct, key)))
+            definitions = self._engine.definitions
+            if source is None:
+                if schema is None:
+                    raise InvalidSchema("a table has columns: give a schema, or a source that has them")
+                struct = self._engine.schema(schema)
+                self._define(definitions.table(now, name, struct, _key(struct, key)))
+            else:
+                given = self._engine.source(source, format)
+                struct = self._engine.schema(given.columns if schema is None else schema)
+                outside = given.outside(name, struct, _key(struct, key))
+                require_sound(outside)
+                self._define(*definitions.with_rows(now, outside))
         return Table(self, name.lower())
 
     def table(self, name: str) -> Table:
@@ -311,6 +336,9 @@ class Session:
             query = self._engine.analyse(text, now.catalog)
         except NonDeterministic:
             return self._engine.once(self, text, now.catalog, content)
+        if any(now.entries[name.lower()].output in content.outer for name in query.sources):
+            # Spark has the rows.
+            return self._engine.once(self, text, now.catalog, content)
         with self.noticing_damage():
             rows, presentation = self._engine.definitions.answer(now, query, content)
         names = self._engine.arrow_schema(query.schema)
@@ -400,10 +428,10 @@ class Session:
         else:
             self.create_view(view.name, view.text, refresh=view.refresh)
 
-    def _define(self, definition: Definition) -> None:
+    def _define(self, definition: Definition, loads: Outer = NOTHING_OUTSIDE) -> None:
         self._require_open()
         with self.noticing_damage():
-            self.epochs.define(definition.catalog, definition.rebuilt)
+            self.epochs.define(definition.catalog, definition.rebuilt, loads)
 
     @contextmanager
     def _defining(self) -> Iterator[Catalog]:

@@ -10,6 +10,7 @@ comes back: neither rows nor states pass through the driver.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,9 @@ from headwater.cluster import messages, tasks
 from headwater.cluster.messages import NOTE
 from headwater.cluster.order import Order, Part
 from headwater.cluster.waves import waves
+from headwater.compiler.dataflow import Step
 from headwater.delta import Delta
+from headwater.errors import InvalidRows
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import Outcome, Work
 from headwater.state.arrangement import Arrangement
@@ -27,14 +30,14 @@ from headwater.store.manifest import Kept
 from headwater.store.runfiles import Place, StoredRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
     from headwater.cluster.messages import Message
     from headwater.cluster.yard import Yard
-    from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
+    from headwater.rows import Columns
     from headwater.store.disk import Disk
 
 # What the job is run with; the session of the user stays as it is.
@@ -46,6 +49,9 @@ _SETTINGS = {
 }
 # Changed rows for which a shard is worth a task of its own.
 _ROWS = 1 << 18
+# The same in bytes of files, and the least number of them that is none.
+_BYTES = 32 << 20
+_UNKNOWN = 1 << 50
 
 
 class Refused(Exception):
@@ -54,9 +60,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Frame:
-    """Rows that Spark reads itself: all of them new rows of a step, with its columns in order."""
+    """Rows that Spark reads itself, with the columns of a step in order: all of them new, once they are in its types."""
 
     rows: DataFrame
+    columns: Columns
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,8 @@ class Whole:
 
 
 Change = Delta | Frame | Whole
+# What happens to a step may come from several sides.
+Changes = Mapping[Step, Sequence[Change]]
 
 
 @dataclass
@@ -86,22 +95,26 @@ class Cluster:
         self,
         steps: Sequence[Step],
         states: Mapping[Step, State],
-        changes: Mapping[Step, Change],
+        given: Mapping[Step, Change | Sequence[Change]],
         yard: Yard,
         title: str,
         wanted: Collection[Step] = (),
     ) -> Outcome:
-        """The steps, each after its inputs, after changes of some others.
+        """The steps, each after its inputs, after changes of some others, of which there is at most one that is `Whole`.
 
         Of `states` those of the steps and of their inputs are used. Where a change is `Whole`, the step's readers find all of
         it arranged already. What steps give stays where it is, but for the `wanted` ones.
         """
+        changes: Changes = {step: self._readable(change) for step, change in given.items()}
         involved = _involved(steps, changes)
         fold = Fold(yard.disk, yard.new_name)
         before = {step: states.get(step, ()) for step in involved}
-        fold.write([*before.values(), *((change.kept,) for change in changes.values() if isinstance(change, Whole))])
+        fold.write([*before.values(), *((change.kept,) for _, change in _each(changes) if isinstance(change, Whole))])
         before = {step: fold.exchanged(state) for step, state in before.items()}
-        changes = {step: Whole(*fold.exchanged((c.kept,))) if isinstance(c, Whole) else c for step, c in changes.items()}
+        changes = {
+            step: [Whole(*fold.exchanged((c.kept,))) if isinstance(c, Whole) else c for c in several]
+            for step, several in changes.items()
+        }
         order, scratch = self._order(involved, before, changes, yard, wanted)
         try:
             found = self._found(order, changes, title)
@@ -114,7 +127,7 @@ class Cluster:
         self,
         steps: Sequence[Step],
         states: Mapping[Step, State],
-        changes: Mapping[Step, Change],
+        changes: Changes,
         yard: Yard,
         wanted: Collection[Step],
     ) -> tuple[Order, list[str]]:
@@ -124,7 +137,7 @@ class Cluster:
         parts: list[Part] = []
         scratch: list[str] = []
         kept = {number: tuple(map(Kept.stored, states[step])) for step, number in numbers.items()}
-        for step, change in changes.items():
+        for step, change in _each(changes):
             if isinstance(change, Delta) and len(change):
                 scratch.append(yard.new_name())
                 body = messages.packed(change)
@@ -134,7 +147,7 @@ class Cluster:
             elif isinstance(change, Whole):
                 kept[numbers[step]] = (Kept.stored(change.kept),)
                 parts += (Part(numbers[step], None, i, i + 1) for i in range(shards))
-        arranged = frozenset(numbers[s] for s, c in changes.items() if isinstance(c, Whole) and isinstance(s.operator, Arrange))
+        arranged = frozenset(numbers[s] for s, c in _each(changes) if isinstance(c, Whole) and isinstance(s.operator, Arrange))
         entering = frozenset(numbers[step] for step in changes)
         planned = waves(steps, entering, arranged, [numbers[step] for step in wanted])
         prefix = yard.new_name().removesuffix(".arrow")
@@ -153,18 +166,24 @@ class Cluster:
         )
         return order, scratch
 
-    def _shards(self, changes: Mapping[Step, Change]) -> int:
-        rows = sum(len(c) if isinstance(c, Delta) else len(c.kept) if isinstance(c, Whole) else 0 for c in changes.values())
-        frames = [c.rows.rdd.getNumPartitions() for c in changes.values() if isinstance(c, Frame)]
+    def _shards(self, changes: Changes) -> int:
+        found = [change for _, change in _each(changes)]
+        rows = sum(len(c) if isinstance(c, Delta) else len(c.kept) if isinstance(c, Whole) else 0 for c in found)
+        frames = [_pieces(change.rows) for change in found if isinstance(change, Frame)]
         return max(self.cores, -(-rows // _ROWS), *frames, 1)
 
-    def _found(self, order: Order, changes: Mapping[Step, Change], title: str) -> list[Message]:
+    def _readable(self, change: Change | Sequence[Change]) -> list[Change]:
+        """Changes with frames that are read in the session of the job."""
+        several = [change] if isinstance(change, Delta | Frame | Whole) else change
+        return [Frame(self._moved(c.rows), c.columns) if isinstance(c, Frame) else c for c in several]
+
+    def _found(self, order: Order, changes: Changes, title: str) -> list[Message]:
         """What reaches the driver."""
         session = self._session()
         text = order.text()
         frames = [
-            self._moved(change.rows).mapInArrow(tasks.take_in(text, order.numbers[step]), messages.SCHEMA)
-            for step, change in changes.items()
+            change.rows.mapInArrow(tasks.take_in(text, order.numbers[step], change.columns), messages.SCHEMA)
+            for step, change in _each(changes)
             if isinstance(change, Frame)
         ]
         if order.parts:
@@ -179,7 +198,7 @@ class Cluster:
             found = list(messages.received(frame.toArrow().to_batches()))
         for message in found:
             if message.route == NOTE and "refused" in message.content:
-                raise Refused(message.content["refused"])
+                raise _refusal(message.content)
         return found
 
     def _session(self) -> SparkSession:
@@ -202,6 +221,26 @@ class Cluster:
         jvm: Any = session._jvm  # noqa: SLF001
         of_rows = getattr(jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
         return DataFrame(of_rows(session._jsparkSession, frame._jdf.queryExecution().analyzed()), session)  # noqa: SLF001
+
+
+def _each(changes: Changes) -> Iterator[tuple[Step, Change]]:
+    return ((step, change) for step, several in changes.items() for change in several)
+
+
+def _pieces(frame: DataFrame) -> int:
+    """How many tasks read the rows, or should work on them if they are many."""
+    execution = frame._jdf.queryExecution()  # noqa: SLF001
+    size = int(execution.optimizedPlan().stats().sizeInBytes())
+    # Where Spark does not know, it says something enormous.
+    many = 0 if size >= _UNKNOWN else size // _BYTES
+    return max(int(execution.toRdd().getNumPartitions()), many)
+
+
+def _refusal(note: dict[str, str]) -> Exception:
+    """What a task refused, as an error: rows that do not fit are refused by the driver as well."""
+    if note["code"] == InvalidRows.code:
+        return InvalidRows(note["refused"])
+    return Refused(note["refused"])
 
 
 def _involved(steps: Sequence[Step], changes: Collection[Step]) -> list[Step]:
