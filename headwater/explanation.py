@@ -15,6 +15,7 @@ from headwater.operators.regroup import Regroup
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from headwater.cluster.placement import Placement
     from headwater.compiler.dataflow import Step
     from headwater.runtime.catalog import Snapshot, ViewEntry
     from headwater.runtime.driver import Work
@@ -89,7 +90,7 @@ def _described(step: Step, ids: Mapping[Step, int], snapshot: Snapshot, work: Ma
     )
 
 
-def statistics(snapshot: Snapshot, view: ViewEntry, work: Mapping[Step, Work]) -> dict[str, Any]:
+def statistics(snapshot: Snapshot, view: ViewEntry, work: Mapping[Step, Work], placement: Placement) -> dict[str, Any]:
     """The figures of a view as a whole."""
     operators = describe(snapshot, view, work)
     return {
@@ -98,6 +99,7 @@ def statistics(snapshot: Snapshot, view: ViewEntry, work: Mapping[Step, Work]) -
         "class": maintenance(view),
         "refresh": view.refresh,
         "refreshed_by": _refreshed_by(view, work),
+        "placement": _placement(placement),
         "rows": snapshot.kept(view).total,
         "operators": len(operators),
         "state_rows": sum(o.state_rows for o in operators),
@@ -114,20 +116,29 @@ def _refreshed_by(view: ViewEntry, work: Mapping[Step, Work]) -> str:
     return "rebuild" if done is None or done.rebuilt else "delta"
 
 
-def explained(snapshot: Snapshot, view: ViewEntry, work: Mapping[Step, Work], form: str) -> str:
+def _placement(placement: Placement) -> dict[str, Any]:
+    """What was chosen, where the last epoch was run and why, and how many seconds each place was expected to take."""
+    last = placement.last
+    return {"mode": placement.mode, "last": last.where, "why": last.why, "driver": last.driver, "executors": last.executors}
+
+
+def explained(snapshot: Snapshot, view: ViewEntry, work: Mapping[Step, Work], placement: Placement, form: str) -> str:
     """The view's operators in the form asked for."""
     operators = describe(snapshot, view, work)
     match form.lower():
         case "text":
-            return _text(snapshot, view, operators, _refreshed_by(view, work))
+            return _text(snapshot, view, operators, _refreshed_by(view, work), placement)
         case "json":
-            return json.dumps(_json(snapshot, view, operators, _refreshed_by(view, work)), indent=2, ensure_ascii=False)
+            described = _json(snapshot, view, operators, _refreshed_by(view, work), placement)
+            return json.dumps(described, indent=2, ensure_ascii=False)
         case "mermaid":
             return _mermaid(operators)
     raise NotSupported(f"a view can be explained as text, json or mermaid, not as {form!r}")
 
 
-def _json(snapshot: Snapshot, view: ViewEntry, operators: list[Described], refreshed_by: str) -> dict[str, Any]:
+def _json(
+    snapshot: Snapshot, view: ViewEntry, operators: list[Described], refreshed_by: str, placement: Placement
+) -> dict[str, Any]:
     described = [{**asdict(o), "class": o.maintenance} for o in operators]
     for operator in described:
         del operator["maintenance"]
@@ -137,13 +148,15 @@ def _json(snapshot: Snapshot, view: ViewEntry, operators: list[Described], refre
         "class": maintenance(view),
         "refresh": view.refresh,
         "refreshed_by": refreshed_by,
+        "placement": _placement(placement),
         "operators": described,
     }
 
 
-def _text(snapshot: Snapshot, view: ViewEntry, operators: list[Described], refreshed_by: str) -> str:
+def _text(snapshot: Snapshot, view: ViewEntry, operators: list[Described], refreshed_by: str, placement: Placement) -> str:
     lines = [f"live view {view.name}  ·  {maintenance(view)}  ·  refresh {view.refresh}  ·  epoch {snapshot.epoch}"]
     lines.append(f"refreshed by: {refreshed_by}")
+    lines.append(f"placement: {placement.mode};  last epoch: {placement.last.where} ({placement.last.why})")
 
     def write(number: int, indent: str, last: str, below: str) -> None:
         o = operators[number]

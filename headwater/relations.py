@@ -146,12 +146,12 @@ class View(Relation):
     def explain(self, format: str = "text") -> str:  # noqa: A002  (the public name)
         """How the view is maintained, as text, JSON or a Mermaid diagram."""
         now = self._session.snapshot
-        return explained(now, self._view(now), self._session.epochs.work, format)
+        return explained(now, self._view(now), self._session.epochs.work, self._session.executors, format)
 
     def stats(self) -> dict[str, Any]:
         """Figures: maintenance class, rows, state, the last epoch's work."""
         now = self._session.snapshot
-        return statistics(now, self._view(now), self._session.epochs.work)
+        return statistics(now, self._view(now), self._session.epochs.work, self._session.executors)
 
     def drop(self) -> None:
         self._session.drop_view(self._name)

@@ -109,8 +109,8 @@ class Session:
     def _place(self, yards: Yards, mode: str) -> None:
         """Lets epochs run on executors, whose files are in these yards."""
         cluster = Cluster(lambda: self.spark, lambda: self._engine.time_zone)
-        self._placement = Placement(cluster, yards, mode, lambda: self._given is not None or "spark" in self.__dict__)
-        self.epochs.executors = self._placement
+        self.executors = Placement(cluster, yards, mode, lambda: self._given is not None or "spark" in self.__dict__)
+        self.epochs.executors = self.executors
 
     def _open(self, directory: str | Path, mode: str, durability: str, retain: int | str, memory: int | str | None) -> None:
         """Goes on with what is in a directory; to be called first."""
@@ -159,11 +159,11 @@ class Session:
     @property
     def placement(self) -> str:
         """Where epochs are run: driver, cluster, or auto."""
-        return self._placement.mode
+        return self.executors.mode
 
     @placement.setter
     def placement(self, mode: str) -> None:
-        self._placement.mode = require_mode(mode)
+        self.executors.mode = require_mode(mode)
 
     # -- epochs of others, and of the past
 

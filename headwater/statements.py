@@ -123,7 +123,7 @@ class Runner:
         now = self._session.snapshot
         rows = []
         for view in now.views.values():
-            figures = statistics(now, view, self._session.epochs.work)
+            figures = statistics(now, view, self._session.epochs.work, self._session.executors)
             why = "; ".join(f"{part['operator']}: {part['why']}" for part in figures["recomputed"] + figures["touched_groups"])
             rows.append((view.name, figures["class"], view.refresh, str(figures["rows"]), why))
         return self._texts(["view", "class", "refresh", "rows", "why"], rows)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.cluster import messages, tasks
 from headwater.cluster.messages import NOTE
-from headwater.cluster.order import Order, Part
+from headwater.cluster.order import Merge, Order, Part
 from headwater.cluster.waves import waves
 from headwater.compiler.dataflow import Step
 from headwater.delta import Delta
@@ -47,10 +47,12 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
 }
-# Changed rows for which a shard is worth a task of its own.
-_ROWS = 1 << 18
+# Changed rows that a task can hold: with more, there are more shards than cores.
+_ROWS = 1 << 21
+# With more runs than this, an arrangement is merged by the next job.
+_RUNS = 12
 # The same in bytes of files, and the least number of them that is none.
-_BYTES = 32 << 20
+_BYTES = 128 << 20
 _UNKNOWN = 1 << 50
 
 
@@ -134,7 +136,7 @@ class Cluster:
         """The order, and the files that hold changes until the job is done."""
         numbers = {step: number for number, step in enumerate(steps)}
         shards = self._shards(changes)
-        parts: list[Part] = []
+        parts: list[list[Part]] = []
         scratch: list[str] = []
         kept = {number: tuple(map(Kept.stored, states[step])) for step, number in numbers.items()}
         for step, change in _each(changes):
@@ -143,10 +145,10 @@ class Cluster:
                 body = messages.packed(change)
                 yard.disk.write(scratch[-1], lambda sink, body=body: sink.write(body))  # type: ignore[misc]
                 bounds = [len(change) * i // shards for i in range(shards + 1)]
-                parts += (Part(numbers[step], scratch[-1], *pair) for pair in itertools.pairwise(bounds))
+                parts.append([Part(numbers[step], scratch[-1], *pair) for pair in itertools.pairwise(bounds)])
             elif isinstance(change, Whole):
                 kept[numbers[step]] = (Kept.stored(change.kept),)
-                parts += (Part(numbers[step], None, i, i + 1) for i in range(shards))
+                parts.append([Part(numbers[step], None, i, i + 1) for i in range(shards)])
         arranged = frozenset(numbers[s] for s, c in _each(changes) if isinstance(c, Whole) and isinstance(s.operator, Arrange))
         entering = frozenset(numbers[step] for step in changes)
         planned = waves(steps, entering, arranged, [numbers[step] for step in wanted])
@@ -162,7 +164,9 @@ class Cluster:
             waves=planned,
             entering=entering,
             arranged=arranged,
-            parts=tuple(parts),
+            # Each task gets a part of every change.
+            parts=tuple(part for group in zip(*parts, strict=True) for part in group),
+            merges=tuple(due for number, step in enumerate(steps) for due in _due(number, states[step])) if parts else (),
         )
         return order, scratch
 
@@ -170,7 +174,7 @@ class Cluster:
         found = [change for _, change in _each(changes)]
         rows = sum(len(c) if isinstance(c, Delta) else len(c.kept) if isinstance(c, Whole) else 0 for c in found)
         frames = [_pieces(change.rows) for change in found if isinstance(change, Frame)]
-        return max(self.cores, -(-rows // _ROWS), *frames, 1)
+        return max(self.cores, -(-rows // _ROWS // self.cores) * self.cores, *frames, 1)
 
     def _readable(self, change: Change | Sequence[Change]) -> list[Change]:
         """Changes with frames that are read in the session of the job."""
@@ -187,8 +191,9 @@ class Cluster:
             if isinstance(change, Frame)
         ]
         if order.parts:
-            parts = session.range(0, len(order.parts), 1, min(len(order.parts), order.shards))
-            frames.append(parts.mapInArrow(tasks.bring_in(text), messages.SCHEMA))
+            parts = session.range(0, len(order.parts), 1, order.shards)
+            # First, so that its tasks have the numbers of shards.
+            frames.insert(0, parts.mapInArrow(tasks.bring_in(text), messages.SCHEMA))
         frame = frames[0]
         for other in frames[1:]:
             frame = frame.union(other)
@@ -255,6 +260,7 @@ def _involved(steps: Sequence[Step], changes: Collection[Step]) -> list[Step]:
 def _outcome(order: Order, before: Mapping[Step, State], found: Sequence[Message], disk: Disk) -> Outcome:
     """The states with the runs that are new, what was wanted, and what the steps did."""
     new: dict[Step, dict[int, list[StoredRun]]] = {}
+    merged: dict[tuple[int, int], list[StoredRun]] = {(m.step, m.arrangement): [] for m in order.merges}
     work: dict[Step, Work] = {}
     outputs: dict[Step, list[Delta]] = {}
     for message in found:
@@ -265,21 +271,39 @@ def _outcome(order: Order, before: Mapping[Step, State], found: Sequence[Message
         note = message.content
         for number, part, place in note["runs"]:
             new.setdefault(order.steps[number], {}).setdefault(part, []).append(StoredRun(disk, Place(**place)))
+        for number, part, place in note["merged"]:
+            merged[number, part].append(StoredRun(disk, Place(**place)))
         for number, (rows_in, rows_out, seconds) in note["work"].items():
             step = order.steps[int(number)]
             done = work.get(step, Work(0, 0, 0.0))
             work[step] = Work(done.rows_in + int(rows_in), done.rows_out + int(rows_out), done.seconds + seconds)
+    shaped = {(m.step, m.arrangement): (m.kept, merged[m.step, m.arrangement]) for m in order.merges}
     outcome = Outcome(outputs={step: Delta.concat(parts) for step, parts in outputs.items()}, work=work)
     for step, state in before.items():
         fresh = new.get(step, {})
-        outcome.states[step] = tuple(_with(kept, fresh.get(part, ())) for part, kept in enumerate(state))
+        number = order.numbers[step]
+        outcome.states[step] = tuple(
+            _with(kept, fresh.get(part, ()), *shaped.get((number, part), ())) for part, kept in enumerate(state)
+        )
         if isinstance(step.operator, Arrange) and fresh:
             outcome.arranged[step] = _with(Arrangement.empty(state[0].schema, state[0].key), fresh[0])
     return outcome
 
 
-def _with(kept: Arrangement, new: Sequence[StoredRun]) -> Arrangement:
-    return Arrangement(kept.schema, kept.key, kept.width, (*kept.runs, *new)) if new else kept
+def _with(
+    before: Arrangement, new: Sequence[StoredRun], kept: int | None = None, merged: Sequence[StoredRun] = ()
+) -> Arrangement:
+    """An arrangement with new runs; all but the `kept` first of its own are merged into others."""
+    return Arrangement(before.schema, before.key, before.width, (*before.runs[:kept], *merged, *new))
+
+
+def _due(number: int, state: State) -> Iterator[Merge]:
+    """What is to be merged: of many runs, those from the first on that is no larger than all after it together."""
+    for i, arrangement in enumerate(state):
+        sizes = [len(run) for run in arrangement.runs]
+        if len(sizes) > _RUNS:
+            kept = next(at for at, size in enumerate(sizes) if size <= sum(sizes[at + 1 :]) or at == len(sizes) - 1)
+            yield Merge(number, i, kept)
 
 
 @contextmanager

@@ -34,12 +34,21 @@ class OnlyOnDriver(Exception):
 
 @dataclass(frozen=True)
 class Part:
-    """What a task of wave 0 brings in for a step: rows `start` to `stop` of a file, or a range of hashes of a state."""
+    """What a task of wave 0 brings in for a step: rows `start` to `stop` of a file, or a range of hashes of its state."""
 
     step: int
     file: str | None
     start: int
     stop: int
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Runs of a state that become one for each shard: all after the first `kept` of one of its arrangements."""
+
+    step: int
+    arrangement: int
+    kept: int
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,7 @@ class Order:
     arranged: frozenset[int]
     """Those of them that are arranged already, as a whole."""
     parts: tuple[Part, ...]
+    merges: tuple[Merge, ...]
 
     def text(self) -> str:
         encoder = Encoder()
@@ -72,6 +82,7 @@ class Order:
                 "entering": sorted(self.entering),
                 "arranged": sorted(self.arranged),
                 "parts": [asdict(part) for part in self.parts],
+                "merges": [asdict(merge) for merge in self.merges],
                 "steps": steps,
                 "classes": encoder.classes,
                 "values": encoder.values,
@@ -133,6 +144,7 @@ def read(text: str) -> Order:
         entering=frozenset(said["entering"]),
         arranged=frozenset(said["arranged"]),
         parts=tuple(Part(**part) for part in said["parts"]),
+        merges=tuple(Merge(**merge) for merge in said["merges"]),
     )
 
 

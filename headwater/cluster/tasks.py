@@ -31,9 +31,9 @@ from headwater.store import runfiles
 from headwater.store.runfiles import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from headwater.cluster.order import Order, Part
+    from headwater.cluster.order import Merge, Order, Part
     from headwater.operators.operator import State
     from headwater.rows import Columns
     from headwater.state.runs import Run
@@ -54,7 +54,7 @@ def bring_in(text: str) -> Callable[[Batches], Batches]:
         task = Task(order, 0)
         numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
         parts = ((part.step, delta) for number in numbers for part in [order.parts[number]] for delta in _content(order, part))
-        return messages.sent(task.entering(parts))
+        return messages.sent(task.entering(parts, merges=order.merges))
 
     return run
 
@@ -90,8 +90,9 @@ class Task:
         compaction.limit_memory(0)
         self._order = order
         self._wave = wave
-        self._shard = context.partitionId() % order.shards
-        self._name = f"{order.prefix}-{wave}-{context.partitionId()}-{context.taskAttemptId()}.arrow"
+        self._partition = context.partitionId()
+        self._shard = self._partition % order.shards
+        self._name = f"{order.prefix}-{wave}-{self._partition}-{context.taskAttemptId()}.arrow"
         self._before: dict[int, State] = {}
         self._states: dict[int, State] = {}
         self._news: dict[int, list[Run]] = {}
@@ -101,12 +102,12 @@ class Task:
         self._leaving = [(n, route) for n, route in enumerate(waves.routes) if waves.of[route.source] == wave]
         self._arriving = {n: route for n, route in enumerate(waves.routes) if route.wave == wave}
 
-    def entering(self, deltas: Iterable[tuple[int, Delta]]) -> Iterator[Message]:
-        """What follows from changes that enter here."""
+    def entering(self, deltas: Iterable[tuple[int, Delta]], merges: Iterable[Merge] = ()) -> Iterator[Message]:
+        """What follows from changes that enter here; meanwhile runs are merged, of which this task does its range of hashes."""
         try:
             for step, delta in deltas:
                 yield from self._advance(_NOTHING_GIVEN, {step: delta})
-            yield from self._told()
+            yield from self._told([(merge, run) for merge in merges for run in self._merged(merge)])
         except (HeadwaterError, OnlyOnDriver) as error:
             yield self._refused(error)
 
@@ -204,12 +205,14 @@ class Task:
             if isinstance(self._order.steps[step].operator, Arrange):
                 self._news.setdefault(step, []).append(self._order.run(Place(**place)))
 
-    def _told(self) -> Iterator[Message]:
-        """Writes the new runs, and tells of them."""
+    def _told(self, merged: Sequence[tuple[Merge, Run]] = ()) -> Iterator[Message]:
+        """Writes the new runs, and those that were merged, and tells of them."""
         new = [(number, part, run) for number in self._own for part, run in self._new_runs(number)]
-        stored = runfiles.write(self._order.disk, self._name, [run for _, _, run in new]) if new else []
-        runs = [[number, part, asdict(run.place)] for (number, part, _), run in zip(new, stored, strict=True)]
-        yield Message.note(self._end, self._shard, {"runs": runs, "work": self._work})
+        written = [*(run for _, _, run in new), *(run for _, run in merged)]
+        places = [asdict(run.place) for run in runfiles.write(self._order.disk, self._name, written)] if written else []
+        runs = [[number, part, place] for (number, part, _), place in zip(new, places, strict=False)]
+        again = [[m.step, m.arrangement, place] for (m, _), place in zip(merged, places[len(new) :], strict=True)]
+        yield Message.note(self._end, self._shard, {"runs": runs, "merged": again, "work": self._work})
         told = [run for run in runs if run[0] in self._order.waves.told]
         if told:
             # All waves that it passes hear of it.
@@ -228,6 +231,14 @@ class Task:
                 merged = after.merged(runs)
                 if len(merged):
                     yield part, merged
+
+    def _merged(self, merge: Merge) -> Iterator[Run]:
+        """The runs to be merged as one, of the hashes that are this task's."""
+        whole = self._initial(merge.step)[merge.arrangement]
+        pieces = Arrangement(whole.schema, whole.key, whole.width, whole.runs[merge.kept :])
+        run = pieces.run_within(self._partition, self._partition + 1, self._order.shards)
+        if run is not None and len(run):
+            yield run
 
     def _refused(self, error: Exception) -> Message:
         code = error.code if isinstance(error, HeadwaterError) else ""

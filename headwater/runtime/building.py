@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from headwater.delta import Delta
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import NOTHING_OUTSIDE, run_epoch
+from headwater.runtime.history import read
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from headwater.runtime.catalog import Catalog, Snapshot
     from headwater.runtime.driver import Outer, Work
     from headwater.runtime.executors import Executors
+    from headwater.runtime.history import Change
     from headwater.runtime.recording import Passed
 
 
@@ -51,7 +53,7 @@ class Building:
         inputs = [child for step in self._new for child in step.inputs]
         self.read = frozenset(existing.intersection([*shown, *inputs]))
         """The existing steps whose deltas the new ones, and the views, are to follow."""
-        self._changed: dict[str, list[Delta]] = {}
+        self._changed: dict[str, list[Change]] = {}
 
     def start(self, now: Snapshot, executors: Executors) -> None:
         """Builds everything over the content at a snapshot."""
@@ -69,7 +71,9 @@ class Building:
         self.states.update((step, step.operator.start()[0]) for step in changes)
         states = {**now.states, **self.states}
         for name, view in self._views.items():
-            self._changed[name] = [states[view.contents][0].contents()]
+            kept = states[view.contents][0]
+            # What executors have built stays in files.
+            self._changed[name] = [kept.contents() if placed is None else kept]
             if name in self._replaced and name not in self.restarted:
                 self._changed[name].append(-now.contents(self._replaced[name]))
 
@@ -87,6 +91,9 @@ class Building:
                 self._changed[name].append(-changes[old.kept])
 
     @property
-    def changed(self) -> dict[str, Delta]:
+    def changed(self) -> dict[str, Change]:
         """How the content of each rebuilt view changes when the catalog is swapped in."""
-        return {name: Delta.concat(deltas) for name, deltas in self._changed.items()}
+        return {
+            name: changes[0] if len(changes) == 1 else Delta.concat([read(change) for change in changes])
+            for name, changes in self._changed.items()
+        }

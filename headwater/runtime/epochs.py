@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from headwater.runtime.catalog import Catalog, Entry
     from headwater.runtime.driver import Outcome, Outer, Work
     from headwater.runtime.executors import Executors
+    from headwater.runtime.history import Change
     from headwater.runtime.journal import Journal
 
 # So much is made up for under the lock; what is more, beside the commits, unless they are faster for so many rounds.
@@ -210,7 +211,7 @@ class Epochs:
         self._costs.forget(catalog)
         self._proceed(then, building.changed, building.work)
 
-    def _proceed(self, then: Snapshot, changed: Mapping[str, Delta], work: Mapping[Step, Work]) -> None:
+    def _proceed(self, then: Snapshot, changed: Mapping[str, Change], work: Mapping[Step, Work]) -> None:
         """The next epoch is there. Its changes are told before it is, so that who asks for both misses none."""
         for name, delta in changed.items():
             self.history.add(name, then.epoch, delta)

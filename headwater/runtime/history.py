@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from headwater.delta import Delta
 from headwater.errors import HistoryGone
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from headwater.delta import Delta
+    from headwater.state.arrangement import Arrangement
+
+    # Rows at hand, or in files until somebody asks for them.
+    Change = Delta | Arrangement
 
 EPOCHS = 10_000
 ROWS = 1_000_000
@@ -55,7 +59,7 @@ class History:
         with self._lock:
             self._relations.update((name, _Changes(self._most, began=epoch)) for name in names)
 
-    def add(self, name: str, epoch: int, delta: Delta) -> None:
+    def add(self, name: str, epoch: int, delta: Change) -> None:
         with self._lock:
             self._changes(name).add(epoch, delta)
 
@@ -71,7 +75,8 @@ class History:
         """What changed in a table or view after an epoch; None if that is not known any more."""
         with self._lock:
             changes = self._changes(name)
-            return None if epoch < changes.gone else [change for change in changes.kept if change[0] > epoch]
+            found = None if epoch < changes.gone else [change for change in changes.kept if change[0] > epoch]
+        return None if found is None else [(at, read(change)) for at, change in found]
 
     def earliest(self, name: str) -> int:
         """The epoch after which all changes are known."""
@@ -98,17 +103,22 @@ class _Changes:
 
     def __init__(self, most: int, gone: int = 0, began: int = 0) -> None:
         self._most = most
-        self.kept: deque[tuple[int, Delta]] = deque()
+        self.kept: deque[tuple[int, Change]] = deque()
         self.gone = gone
         self.began = began
         self._rows = 0
 
-    def add(self, epoch: int, delta: Delta) -> None:
-        self.kept.append((epoch, _compact(delta)))
+    def add(self, epoch: int, delta: Change) -> None:
+        self.kept.append((epoch, _compact(delta) if isinstance(delta, Delta) else delta))
         self._rows += len(delta)
         while len(self.kept) > EPOCHS or (self._rows > self._most and len(self.kept) > 1):
             self.gone, oldest = self.kept.popleft()
             self._rows -= len(oldest)
+
+
+def read(change: Change) -> Delta:
+    """A change as rows."""
+    return change if isinstance(change, Delta) else change.contents()
 
 
 def _compact(delta: Delta) -> Delta:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from headwater.delta import Delta
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Snapshot
+    from headwater.runtime.history import Change
 
 
 class Journal(Protocol):
@@ -35,7 +36,7 @@ class Journal(Protocol):
         """Takes a catalog and its new states ahead, while commits go on; gives the same states as they are kept now."""
         ...
 
-    def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:
+    def define(self, then: Snapshot, views: Mapping[str, Change], began: Collection[str]) -> Snapshot:
         """Notes an epoch with another catalog; `began` are the tables and views whose history starts with it."""
         ...
 
@@ -57,7 +58,7 @@ class NoJournal:
     def prepare(self, catalog: Catalog, states: Mapping[Step, State]) -> dict[Step, State]:  # noqa: ARG002
         return dict(states)
 
-    def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:  # noqa: ARG002
+    def define(self, then: Snapshot, views: Mapping[str, Change], began: Collection[str]) -> Snapshot:  # noqa: ARG002
         return then
 
     def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:

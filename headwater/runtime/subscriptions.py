@@ -11,6 +11,7 @@ from contextlib import suppress
 from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
+from headwater.runtime.history import read
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from headwater.delta import Delta
+    from headwater.runtime.history import Change
 
     # Gets the epoch, what changed, and the view's columns under the users' names.
     Subscriber = Callable[[int, Delta, pa.Schema], None]
@@ -49,11 +51,11 @@ class Subscriptions:
 
         return end
 
-    def announce(self, name: str, epoch: int, delta: Delta, names: pa.Schema) -> None:
+    def announce(self, name: str, epoch: int, change: Change, names: pa.Schema) -> None:
         """Notes what is to be told at the next `tell`, of the columns that have names."""
         subscribers = self._subscribers.get(name)
         if subscribers:
-            self._calls.append((name, subscribers, epoch, delta, names))
+            self._calls.append((name, subscribers, epoch, read(change), names))
 
     def forget(self, names: Collection[str]) -> None:
         """Ends the subscriptions of these views."""

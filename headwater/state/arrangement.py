@@ -210,10 +210,15 @@ class Arrangement:
 
     def within(self, first: int, last: int, count: int) -> Delta:
         """The rows, consolidated, whose hashes are in some of `count` equal ranges: from the `first` to before the `last`."""
+        found = self.run_within(first, last, count)
+        return self._of((found,) if found is not None else (), None).contents()
+
+    def run_within(self, first: int, last: int, count: int) -> Run | None:
+        """The same as a run; None if there are no such rows."""
         bounds = np.array([(number << 64) // count for number in (first, last) if number < count], np.uint64)
         slices = [(run, *np.searchsorted(run.hashes, bounds), len(run)) for run in self._runs]
         pieces = [run.part(int(found[0]), int(found[1])) for run, *found in slices if found[0] < found[1]]
-        return self._of(tuple(pieces), None).contents()
+        return self.merged(pieces) if pieces else None
 
     def __len__(self) -> int:
         """Stored rows: an upper bound of the rows of `contents`, for these may still be merged."""

@@ -198,6 +198,8 @@ def _changes(disk: Disk, name: str, after: int) -> list[tuple[int, Delta]]:
     for record in read(disk, after):
         if record.began is not None and name in record.began:
             found = []
+        if name in record.untold:
+            raise history_gone(name, after, record.epoch)
         deltas = {**record.tables, **record.views}
         if name in deltas:
             found.append((record.epoch, deltas[name]))

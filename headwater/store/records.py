@@ -22,7 +22,7 @@ import xxhash
 from headwater.delta import Delta
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 _FRAME = struct.Struct("<QQ")
 _HEAD = struct.Struct("<I")
@@ -38,6 +38,8 @@ class Record:
     views: Mapping[str, Delta]
     began: list[str] | None = None
     """In an epoch that defines something: the tables and views whose history starts with it."""
+    untold: Sequence[str] = ()
+    """Those that changed in more rows than are logged: what they were before cannot be told."""
 
 
 class Encoder:
@@ -58,7 +60,8 @@ class Encoder:
                 described.append(entry if columns is None else {**entry, "columns": columns})
                 bodies.append(body)
         began = {} if record.began is None else {"began": record.began}
-        said = {"epoch": record.epoch, "time": record.time, "certain": certain, "deltas": described, **began}
+        untold = {"untold": list(record.untold)} if record.untold else {}
+        said = {"epoch": record.epoch, "time": record.time, "certain": certain, "deltas": described, **began, **untold}
         head = json.dumps(said).encode()
         # Arrays are read where they lie, so they lie at multiples of eight.
         head += b" " * (-(_FRAME.size + _HEAD.size + len(head)) % 8)
@@ -97,7 +100,9 @@ class Decoder:
             body = pa.py_buffer(payload[start : start + entry["bytes"]])
             found[entry["kind"]][entry["name"]] = _without_weights(body, self._described[relation])
             start += entry["bytes"]
-        return Record(head["epoch"], head["time"], found["table"], found["view"], head.get("began"))
+        return Record(
+            head["epoch"], head["time"], found["table"], found["view"], head.get("began"), tuple(head.get("untold", ()))
+        )
 
 
 def says_certain(data: bytes, start: int, epoch: int) -> bool:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.errors import DamagedFile, DirectoryInUse, HeadwaterError, StorageFailed
 from headwater.runtime.catalog import Snapshot
+from headwater.runtime.history import ROWS, read
 from headwater.state import compaction
 from headwater.store import lease, log, manifest
 from headwater.store.folding import Fold
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog
     from headwater.runtime.epochs import Epochs
+    from headwater.runtime.history import Change
     from headwater.store.disk import Disk
 
     Encode = Callable[[Catalog], Any]
@@ -192,11 +194,13 @@ class Store:
                 self._disk.settle(manifest.RUNS)
         return {step: fold.exchanged(state) for step, state in states.items()}
 
-    def define(self, then: Snapshot, views: Mapping[str, Delta], began: Collection[str]) -> Snapshot:
+    def define(self, then: Snapshot, views: Mapping[str, Change], began: Collection[str]) -> Snapshot:
         before = self._manifest
         known = {name: before.began.get(name, 0) for name in then.entries} | dict.fromkeys(began, then.epoch)
         if self._durability != "memory":
-            self._append(Record(then.epoch, time(), {}, views, began=sorted(began)))
+            told = {name: read(change) for name, change in views.items() if len(change) <= ROWS}
+            untold = sorted(name for name in views if name not in told)
+            self._append(Record(then.epoch, time(), {}, told, began=sorted(began), untold=untold))
         try:
             with _storage(self._disk, "written"):
                 fold = self._keep(then, self._prepared, known)
