@@ -173,10 +173,32 @@ def increments(results: Results) -> Picture | None:
     return picture
 
 
+def placement_crossover(results: Results) -> Picture | None:
+    """An epoch in the driver and on executors over the size of its change, with what `auto` took and the recompute."""
+    figures = [figure for figure in results.figures if figure.measure == "auto to the better place"]
+    kinds = list(dict.fromkeys(figure.workload for figure in figures))
+    if not kinds:
+        return None
+    picture, axes = plt.subplots(1, len(kinds), figsize=(5 * len(kinds), 3.8), sharey=True, squeeze=False)
+    for kind, ax in zip(kinds, axes[0], strict=True):
+        mine = [figure for figure in figures if figure.workload == kind]
+        sizes = [figure.delta for figure in mine]
+        for name, label, colour in (("driver", "driver", BLUE), ("cluster", "executors", ORANGE)):
+            ax.loglog(sizes, [figure.details[name] for figure in mine], marker="o", color=colour, label=label)
+        ax.loglog(sizes, [figure.details["auto_s"] for figure in mine], "x", color="black", label="auto")
+        ax.axhline(mine[0].details["recompute_s"], color=GREY, linestyle="--", label="Spark recompute")
+        ax.set_title(f"{kind}, {results.rows:,} rows")
+        ax.set_xlabel("rows changed by the commit")
+        ax.legend(fontsize=8)
+    axes[0][0].set_ylabel("seconds")
+    return picture
+
+
 PICTURES: dict[str, dict[str, Callable[[Results], Picture | None]]] = {
     "synthetic": {"refresh_by_delta": refresh_by_delta, "break_even": break_even},
     "incremental": {"increments": increments},
     "tpch": {"tpch_ratios": tpch_ratios},
     "many_views": {"commit_by_views": commit_by_views},
     "long_run": {"long_run_latency": long_run_latency},
+    "cluster": {"placement_crossover": placement_crossover},
 }

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Target:
-    """Figures of this family, measure and kinds are at least, or at most, the limit; small deltas are those up to `delta`."""
+    """Figures of this family, measure and kinds are at least, or at most, the limit; small deltas are those up to `delta`.
+
+    Large ones are those from `least` on.
+    """
 
     words: str
     family: str
@@ -22,12 +25,14 @@ class Target:
     at_least: bool = True
     kinds: tuple[str, ...] = ()
     delta: int | None = None
+    least: int = 0
 
     def applies(self, family: str, figure: Figure) -> bool:
         return (
             (family, figure.measure) == (self.family, self.measure)
             and (not self.kinds or figure.kind in self.kinds)
             and (self.delta is None or (figure.delta is not None and figure.delta <= self.delta))
+            and (figure.delta or 0) >= self.least
         )
 
     def met(self, value: float) -> bool:
@@ -66,6 +71,17 @@ TARGETS = (
     Target("opening a join view, to building it", "durable", "to the time to build it", 0.05, at_least=False),
     Target("bytes written to bytes changed", "durable", "write amplification", 10, at_least=False),
     Target("refresh with state of 4 × the memory allowed", "durable", "refresh to in memory", 5, at_least=False),
+    Target("automatic placement within 20 % of the better place, % of points", "cluster", "good choices", 90),
+    Target("epoch on executors to the bare job", "cluster", "executors to the bare job", 1.5, at_least=False),
+    Target(
+        "1M rows on executors, beside Spark's recompute",
+        "cluster",
+        "recompute to executors",
+        1,
+        kinds=("join",),
+        least=1_000_000,
+    ),
+    Target("building on all cores to one core", "cluster", "executors to one core", 1.5),
     Target("10-row commit to the smallest Spark job with a shuffle", "smallest", "speedup", 30),
 )
 

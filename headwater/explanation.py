@@ -118,8 +118,8 @@ def _refreshed_by(view: ViewEntry, work: Mapping[Step, Work]) -> str:
 
 def _placement(placement: Placement) -> dict[str, Any]:
     """What was chosen, where the last epoch was run and why, and how many seconds each place was expected to take."""
-    last = placement.last
-    return {"mode": placement.mode, "last": last.where, "why": last.why, "driver": last.driver, "executors": last.executors}
+    last = asdict(placement.last)
+    return {"mode": placement.mode, "last": last.pop("where"), **last}
 
 
 def explained(snapshot: Snapshot, view: ViewEntry, work: Mapping[Step, Work], placement: Placement, form: str) -> str:
@@ -156,7 +156,9 @@ def _json(
 def _text(snapshot: Snapshot, view: ViewEntry, operators: list[Described], refreshed_by: str, placement: Placement) -> str:
     lines = [f"live view {view.name}  ·  {maintenance(view)}  ·  refresh {view.refresh}  ·  epoch {snapshot.epoch}"]
     lines.append(f"refreshed by: {refreshed_by}")
-    lines.append(f"placement: {placement.mode};  last epoch: {placement.last.where} ({placement.last.why})")
+    last = placement.last
+    shape = f", {last.waves} waves of {last.shards} shards" if last.shards else ""
+    lines.append(f"placement: {placement.mode};  last epoch: {last.where}{shape} ({last.why})")
 
     def write(number: int, indent: str, last: str, below: str) -> None:
         o = operators[number]

@@ -351,6 +351,7 @@ class Session:
         if not self._closed:
             if self._store is not None:
                 self._store.close()
+            self.executors.close()
             started = self._given is None and "spark" in self.__dict__
             spark = self.__dict__.get("spark")
             self._closed = True

@@ -1,4 +1,4 @@
-"""What all tests share: one Spark session."""
+"""What all tests share: one Spark session, local or (MASTER) on a cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def spark() -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(os.environ.get("MASTER", "local[2]"))
         .appName("headwater tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "3g")

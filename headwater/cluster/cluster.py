@@ -80,6 +80,15 @@ Change = Delta | Frame | Whole
 Changes = Mapping[Step, Sequence[Change]]
 
 
+@dataclass(frozen=True)
+class Ran:
+    """What a job did, and its shape."""
+
+    outcome: Outcome
+    waves: int
+    shards: int
+
+
 @dataclass
 class Cluster:
     """The executors of a Spark session."""
@@ -101,7 +110,7 @@ class Cluster:
         yard: Yard,
         title: str,
         wanted: Collection[Step] = (),
-    ) -> Outcome:
+    ) -> Ran:
         """The steps, each after its inputs, after changes of some others, of which there is at most one that is `Whole`.
 
         Of `states` those of the steps and of their inputs are used. Where a change is `Whole`, the step's readers find all of
@@ -123,7 +132,7 @@ class Cluster:
         finally:
             for file in scratch:
                 yard.disk.remove(file)
-        return _outcome(order, before, found, yard.disk)
+        return Ran(_outcome(order, before, found, yard.disk), order.waves.count, order.shards)
 
     def _order(
         self,

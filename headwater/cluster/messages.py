@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,7 +98,7 @@ def deltas(wave: int, route: int, delta: Delta, shards: Shards | int) -> Iterato
 
 
 def shards_of(delta: Delta, key: Key, count: int) -> Shards:
-    """The shard of each row: the place of its hash among so many equal ranges."""
+    """The shard of each row: the place of its hash among so many equal ranges, as in `Arrangement.within`."""
     hashes = hash_rows(delta.rows, key)
     return ((hashes >> np.uint64(32)) * np.uint64(count) >> np.uint64(32)).astype(np.int64)
 
@@ -105,8 +106,8 @@ def shards_of(delta: Delta, key: Key, count: int) -> Shards:
 def _split(delta: Delta, shards: Shards) -> Iterator[tuple[int, Delta]]:
     order = np.argsort(shards, kind="stable")
     ordered = shards[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    for start, stop in zip(starts, [*starts[1:], len(ordered)], strict=True):
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    for start, stop in pairwise([*starts, len(ordered)]):
         yield int(ordered[start]), delta.take(order[start:stop])
 
 

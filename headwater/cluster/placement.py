@@ -10,7 +10,8 @@ the driver, which asks Spark; the rest of the epoch may still be placed on the e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from headwater.cluster.cluster import Change, Cluster
-    from headwater.cluster.yard import Yards
+    from headwater.cluster.yard import Yard, Yards
     from headwater.compiler.dataflow import Step
     from headwater.delta import Delta
     from headwater.operators.operator import State
@@ -52,6 +53,9 @@ class Decision:
     driver: float | None = None
     executors: float | None = None
     """The seconds that each was expected to take."""
+    waves: int = 0
+    shards: int = 0
+    """The shape of the job, where there was one."""
 
 
 @dataclass
@@ -88,6 +92,7 @@ class Placement:
         self._cluster = cluster
         self._yards = yards
         self._is_started = is_started
+        self._open: dict[int, list[Yard]] = {}
         self.mode = mode
         self.last = Decision("driver", "nothing was run yet")
         self._driver: dict[frozenset[Step], _Line] = {}
@@ -106,13 +111,15 @@ class Placement:
         views = ", ".join(sorted(view.name for view in now.views.values() if view.contents in set(steps)))
         started = perf_counter()
         try:
-            yard = self._yards.open()
+            yard = self._yard()
             title = f"Headwater, epoch {now.epoch + 1}: {views or 'no views'}"
-            outcome = self._cluster.run(placeable, now.states, sources, yard, title, wanted)
+            ran = self._cluster.run(placeable, now.states, sources, yard, title, wanted)
         except (Refused, NotSupported) as error:
             self.last = Decision("driver", f"the executors refused: {error}")
             return None
         self._line(self._executors, sources, steps).learn(_rows(sources), perf_counter() - started)
+        self.last = replace(self.last, waves=ran.waves, shards=ran.shards)
+        outcome = ran.outcome
         if rest:
             follow = run_epoch(rest, now.states, {**sources, **outcome.outputs}, outcome.states)
             outcome = Outcome(follow.states, follow.outputs, outcome.arranged, {**outcome.work, **follow.work})
@@ -123,8 +130,18 @@ class Placement:
             line = self._driver.setdefault(frozenset(sources), _Line(0.0, seconds / max(_rows(sources), 1)))
             line.learn(_rows(sources), seconds)
 
-    def committed(self, now: Snapshot) -> None:
-        self._yards.settled(now)
+    def committed(self, now: Callable[[], Snapshot]) -> None:
+        for yard in self._open.pop(get_ident(), ()):
+            self._yards.settled(yard, now)
+
+    def close(self) -> None:
+        self._yards.close()
+
+    def _yard(self) -> Yard:
+        """For a job of this thread, until `committed` is called by it."""
+        yard = self._yards.open()
+        self._open.setdefault(get_ident(), []).append(yard)
+        return yard
 
     def _decide(
         self, now: Snapshot, sources: Mapping[Step, Delta], steps: Sequence[Step], placeable: Sequence[Step]
@@ -169,10 +186,10 @@ class Placement:
         start.build(run)
         try:
             title = f"Headwater builds {', '.join(sorted(names)) or 'views again'}"
-            outcome = self._cluster.run(run, {**empty, **start.built}, changes, self._yards.open(), title)
+            ran = self._cluster.run(run, {**empty, **start.built}, changes, self._yard(), title)
         except (Refused, NotSupported):
             return None
-        return {step: outcome.states[step] for step in steps}
+        return {step: ran.outcome.states[step] for step in steps}
 
 
 def require_mode(mode: str) -> str:

@@ -1,17 +1,21 @@
 """Yards: where jobs leave the files of runs. A directory that the driver and all executors reach.
 
 A session in a directory has its own; the files of a job count there once a snapshot has them. A session in memory gets a
-temporary one, in which nothing stays that the present snapshot does not need.
+temporary one, in which nothing stays that the present snapshot does not need. There may be two jobs at once, of an epoch and
+of a view that is being built: each has a yard, and what is in the one stays when the other is settled.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
+from weakref import finalize
 
 from headwater.store.disk import LocalDisk
 from headwater.store.manifest import RUNS
@@ -26,10 +30,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Yard:
-    """A directory, and names for files that nobody else gives."""
+    """A directory, and names for files that nobody else gives, each also the beginning of other names; for one job."""
 
     disk: Disk
-    new_name: Callable[[], str]
+    reserve: Callable[[], str]
+    names: list[str] = field(default_factory=list)
+
+    def new_name(self) -> str:
+        self.names.append(self.reserve())
+        return self.names[-1]
 
 
 class Yards(Protocol):
@@ -39,8 +48,12 @@ class Yards(Protocol):
         """For the next job: nothing is removed from it until it is settled."""
         ...
 
-    def settled(self, now: Snapshot) -> None:
-        """What jobs have left is in this snapshot, or can go."""
+    def settled(self, yard: Yard, now: Callable[[], Snapshot]) -> None:
+        """What the job has left is in the present snapshot, or can go."""
+        ...
+
+    def close(self) -> None:
+        """There will be no more jobs."""
         ...
 
 
@@ -53,8 +66,11 @@ class StoreYards:
     def open(self) -> Yard:
         return Yard(self._store.disk, self._store.reserve)
 
-    def settled(self, now: Snapshot) -> None:  # noqa: ARG002
-        self._store.release()
+    def settled(self, yard: Yard, now: Callable[[], Snapshot]) -> None:  # noqa: ARG002
+        self._store.release(yard.names)
+
+    def close(self) -> None:
+        """The directory outlives the session."""
 
 
 class ScratchYards:
@@ -62,25 +78,33 @@ class ScratchYards:
 
     def __init__(self) -> None:
         self._numbers = count(1)
-        self._used = False
-
-    @cached_property
-    def _folder(self) -> TemporaryDirectory[str]:
-        return TemporaryDirectory(prefix="headwater-")
+        self._lock = Lock()
+        self._open: list[Yard] = []
 
     @cached_property
     def _disk(self) -> LocalDisk:
-        return LocalDisk(Path(self._folder.name))
+        folder = mkdtemp(prefix="headwater-")
+        # Also when nobody closes the session.
+        self._remove = finalize(self, rmtree, folder, ignore_errors=True)
+        return LocalDisk(Path(folder))
 
     def open(self) -> Yard:
-        self._used = True
-        return Yard(self._disk, lambda: f"{RUNS}/{next(self._numbers):08}.arrow")
+        yard = Yard(self._disk, lambda: f"{RUNS}/{next(self._numbers):08}.arrow")
+        with self._lock:
+            self._open.append(yard)
+        return yard
 
-    def settled(self, now: Snapshot) -> None:
-        if not self._used:
-            return
-        self._used = False
-        needed = {run.file for state in now.states.values() for kept in state for run in kept.runs}
-        for name in self._disk.files(RUNS):
-            if name not in needed:
+    def settled(self, yard: Yard, now: Callable[[], Snapshot]) -> None:
+        with self._lock:
+            self._open.remove(yard)
+            found = self._disk.files(RUNS)
+            reserved = tuple(name.removesuffix(".arrow") for other in self._open for name in other.names)
+        # In this order: what another job has left is in the present snapshot before its yard is closed.
+        needed = {run.file for state in now().states.values() for kept in state for run in kept.runs}
+        for name in found:
+            if name not in needed and not name.startswith(reserved):
                 self._disk.remove(name)
+
+    def close(self) -> None:
+        if "_disk" in self.__dict__:
+            self._remove()

@@ -66,10 +66,10 @@ class Epochs:
         """Applies the changes of tables, given by name in lower case, as one epoch; some new states may be known already."""
         with self.writing:
             started = perf_counter()
-            now, outcome = self._outcome_of_what_is_whole(changes, advanced)
-            then = Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states})
-            views = _changed(now.catalog, outcome)
             try:
+                now, outcome = self._outcome_of_what_is_whole(changes, advanced)
+                then = Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states})
+                views = _changed(now.catalog, outcome)
                 self.journal.commit(then, changes, views, perf_counter() - started)
                 for recording in self._recordings:
                     recording.add(outcome.outputs)
@@ -77,7 +77,7 @@ class Epochs:
                     self.history.add_if_few(name, then.epoch, delta)
                 self._proceed(then, views, outcome.work)
             finally:
-                self.executors.committed(self.now)
+                self.executors.committed(lambda: self.now)
             return self.now.epoch
 
     def _outcome_of_what_is_whole(
@@ -123,21 +123,23 @@ class Epochs:
         """
         with self.defining:
             building = Building(self.now, catalog, rebuilt, loads)
-            with self._recording(building.read) as recording:
-                building.start(recording.reached, self.executors)
-                for _ in range(_ROUNDS):
-                    if recording.rows <= _FEW_ROWS:
-                        break
-                    with self.writing:
-                        passed = recording.take(self.now)
-                    building.follow(passed)
-                with self.journal.defining():
-                    building.states = self.journal.prepare(catalog, building.states)
-                    with self.writing:
-                        building.follow(recording.take(self.now))
-                        self._swap(building)
-                        now = self.now
-            self.executors.committed(now)
+            try:
+                with self._recording(building.read) as recording:
+                    building.start(recording.reached, self.executors)
+                    for _ in range(_ROUNDS):
+                        if recording.rows <= _FEW_ROWS:
+                            break
+                        with self.writing:
+                            passed = recording.take(self.now)
+                        building.follow(passed)
+                    with self.journal.defining():
+                        building.states = self.journal.prepare(catalog, building.states)
+                        with self.writing:
+                            building.follow(recording.take(self.now))
+                            self._swap(building)
+                            now = self.now
+            finally:
+                self.executors.committed(lambda: self.now)
             self._costs.built(building.work, now)
 
     def set_aside(self, damage: DamagedFile) -> DamagedFile:

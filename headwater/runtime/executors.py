@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from headwater.compiler.dataflow import Step
     from headwater.delta import Delta
@@ -32,8 +32,8 @@ class Executors(Protocol):
         """An epoch took so many seconds in the driver."""
         ...
 
-    def committed(self, now: Snapshot) -> None:
-        """What `epoch` and `build` gave is in a snapshot now, or never will be."""
+    def committed(self, now: Callable[[], Snapshot]) -> None:
+        """What `epoch` or `build` gave this thread is in the present snapshot, or never will be."""
         ...
 
 
@@ -46,4 +46,4 @@ class NoExecutors:
 
     def learn(self, sources: Mapping[Step, Delta], seconds: float) -> None: ...
 
-    def committed(self, now: Snapshot) -> None: ...
+    def committed(self, now: Callable[[], Snapshot]) -> None: ...

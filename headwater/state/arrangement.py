@@ -215,7 +215,8 @@ class Arrangement:
 
     def run_within(self, first: int, last: int, count: int) -> Run | None:
         """The same as a run; None if there are no such rows."""
-        bounds = np.array([(number << 64) // count for number in (first, last) if number < count], np.uint64)
+        # A range begins at the first hash whose upper half, times `count`, is in it: so the range of a hash is a product.
+        bounds = np.array([-(-(number << 32) // count) << 32 for number in (first, last) if number < count], np.uint64)
         slices = [(run, *np.searchsorted(run.hashes, bounds), len(run)) for run in self._runs]
         pieces = [run.part(int(found[0]), int(found[1])) for run, *found in slices if found[0] < found[1]]
         return self.merged(pieces) if pieces else None

@@ -14,7 +14,8 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from threading import Event, RLock, Thread
+from itertools import count
+from threading import Event, Lock, RLock, Thread
 from time import time
 from typing import TYPE_CHECKING, Any
 
@@ -81,9 +82,11 @@ class Store:
         self._due = Event()
         self._over = Event()
         self._seconds = 0.0
-        self._files = 0
+        # A job may ask for a name while a fold does.
+        self._numbers = count(1)
         self._prepared = ""
         """The file of the catalog that is about to be defined."""
+        self._reserving = Lock()
         self._reserved: frozenset[str] = frozenset()
         """How the names of files begin that jobs on executors may have written, or be writing."""
         self._unsettled = False
@@ -186,8 +189,7 @@ class Store:
         described = self._encode(catalog)
         fold = Fold(self._disk, self._new_file)
         with _storage(self._disk, "written"):
-            self._files += 1
-            self._prepared = f"{manifest.CATALOGS}/{self._lease.fence:08}-{self._files:08}.json"
+            self._prepared = f"{manifest.CATALOGS}/{self._lease.fence:08}-{next(self._numbers):08}.json"
             manifest.put(self._disk, self._prepared, described)
             fold.write(states.values())
             if fold.bytes:
@@ -265,13 +267,15 @@ class Store:
     def reserve(self) -> str:
         """The name of a file that a job may write, and the beginning of names of others, none of which is removed."""
         name = self._new_file()
-        self._reserved |= {name.removesuffix(".arrow")}
+        with self._reserving:
+            self._reserved |= {name.removesuffix(".arrow")}
         self._unsettled = True
         return name
 
-    def release(self) -> None:
-        """What jobs have written is in the present snapshot by now, or can be removed."""
-        self._reserved = frozenset()
+    def release(self, names: Collection[str]) -> None:
+        """What a job has written under these names is in the present snapshot by now, or can be removed."""
+        with self._reserving:
+            self._reserved -= {name.removesuffix(".arrow") for name in names}
 
     # -- the end
 
@@ -379,8 +383,7 @@ class Store:
                 yield segment
 
     def _new_file(self) -> str:
-        self._files += 1
-        return f"{manifest.RUNS}/{self._lease.fence:08}-{self._files:08}.arrow"
+        return f"{manifest.RUNS}/{self._lease.fence:08}-{next(self._numbers):08}.arrow"
 
     # -- threads
 
