@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
@@ -25,7 +26,6 @@ from headwater.sources import at, source_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from headwater.operators.operator import Key
@@ -89,9 +89,9 @@ class Engine:
             )
         return self.analyser.frame(query, view)
 
-    def frame(self, entry: Entry, rows: pa.Table) -> DataFrame:
+    def frame(self, entry: Entry, rows: pa.Table | DataFrame) -> DataFrame:
         """Rows as a DataFrame that is known to stand for a table or view."""
-        frame = self._spark().createDataFrame(rows, entry.schema)
+        frame = self._spark().createDataFrame(rows, entry.schema) if isinstance(rows, pa.Table) else rows
         return self.analyser.stand_in(self._spark(), entry.name, entry.schema, frame)
 
     def once(self, session: Session, text: str, now: Catalog, content: Backfill) -> Answer:

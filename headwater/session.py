@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from headwater.answers import Answer, table_of
 from headwater.cluster.cluster import Cluster
+from headwater.cluster.lending import Lending
 from headwater.cluster.placement import Placement, require_mode
 from headwater.cluster.yard import ScratchYards, StoreYards
 from headwater.definitions import Definition
@@ -110,6 +111,7 @@ class Session:
         """Lets epochs run on executors, whose files are in these yards."""
         cluster = Cluster(lambda: self.spark, lambda: self._engine.time_zone)
         self.executors = Placement(cluster, yards, mode, lambda: self._given is not None or "spark" in self.__dict__)
+        self._lending = Lending(cluster, yards)
         self.epochs.executors = self.executors
 
     def _open(self, directory: str | Path, mode: str, durability: str, retain: int | str, memory: int | str | None) -> None:
@@ -275,9 +277,21 @@ class Session:
         entry = self._find(name, now)
         if entry is None:
             raise self._unknown(name)
-        order = entry.order if isinstance(entry, ViewEntry) else ()
         with self.noticing_damage():
-            return self._engine.frame(entry, table_of(now.contents(entry), entry.arrow, order))
+            return self._engine.frame(entry, self._rows(entry, now))
+
+    def _rows(self, entry: Entry, now: Snapshot) -> pa.Table | DataFrame:
+        """What a table or view holds: as Spark reads it, where it does."""
+        if entry.output in now.outer:
+            return now.outer[entry.output].frame()
+        order = entry.order if isinstance(entry, ViewEntry) else ()
+        kept = now.kept(entry)
+        # Who only reads a directory cannot keep its files from being removed.
+        if self._reader is None and self._lending.is_worth(kept, self.placement):
+            lent = self._lending.frame(kept, [field.dataType for field in entry.schema], order, lambda: self.epochs.now)
+            if lent is not None:
+                return lent
+        return table_of(now.contents(entry), entry.arrow, order)
 
     # -- changes
 

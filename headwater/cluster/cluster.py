@@ -192,7 +192,7 @@ class Cluster:
 
     def _found(self, order: Order, changes: Changes, title: str) -> list[Message]:
         """What reaches the driver."""
-        session = self._session()
+        session = self.session()
         text = order.text()
         frames = [
             change.rows.mapInArrow(tasks.take_in(text, order.numbers[step], change.columns), messages.SCHEMA)
@@ -215,7 +215,7 @@ class Cluster:
                 raise _refusal(message.content)
         return found
 
-    def _session(self) -> SparkSession:
+    def session(self) -> SparkSession:
         """A session like the user's, with the settings of jobs."""
         from pyspark.sql import SparkSession
 
@@ -231,7 +231,7 @@ class Cluster:
         """The same rows, read in the session of the job."""
         from pyspark.sql import DataFrame
 
-        session = self._session()
+        session = self.session()
         jvm: Any = session._jvm  # noqa: SLF001
         of_rows = getattr(jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
         return DataFrame(of_rows(session._jsparkSession, frame._jdf.queryExecution().analyzed()), session)  # noqa: SLF001

@@ -69,7 +69,9 @@ def test_equal_rows_are_there_as_often_as_they_come(s: hw.Session, spark: SparkS
 def test_views_go_on_from_loaded_rows(s: hw.Session, spark: SparkSession) -> None:
     s.create_table("sales", source=spark.range(5000).selectExpr("id", "id % 13 AS brand", "id * 3 AS price"), key="id")
     s.create_table("brands", source=spark.range(13).selectExpr("id AS brand", "concat('b', id) AS name"), key="brand")
-    query = "SELECT name, COUNT(*) AS n, SUM(price) AS p FROM sales JOIN brands USING (brand) GROUP BY name HAVING COUNT(*) > 380"
+    query = (
+        "SELECT name, COUNT(*) AS n, SUM(price) AS p FROM sales JOIN brands USING (brand) GROUP BY name HAVING COUNT(*) > 380"
+    )
     view = s.create_view("v", query)
     oracle = Oracle(s)
     oracle.check(view, query)
