@@ -115,6 +115,10 @@ class Table(Relation):
     def upsert(self, rows: object) -> int:
         return self._session.upsert(self._name, rows)
 
+    def replace(self, source: Any, *, format: str | None = None) -> int:  # noqa: A002, ANN401  (Spark is imported late)
+        """Gives the table the rows of a source, as one epoch of what differs."""
+        return self._session.replace(self._name, source, format=format)
+
     def drop(self) -> None:
         self._session.drop_table(self._name)
 

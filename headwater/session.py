@@ -19,6 +19,7 @@ from headwater.cluster.lending import Lending
 from headwater.cluster.placement import Placement, require_mode
 from headwater.cluster.yard import ScratchYards, StoreYards
 from headwater.definitions import Definition
+from headwater.delta import Delta
 from headwater.errors import (
     DamagedFile,
     DependentViews,
@@ -40,8 +41,10 @@ from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.runtime.driver import NOTHING_OUTSIDE
 from headwater.runtime.epochs import Epochs
+from headwater.runtime.outside import Content
 from headwater.runtime.transactions import Staging
 from headwater.sources import require_sound
+from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -52,11 +55,11 @@ if TYPE_CHECKING:
 
     from headwater.cluster.yard import Yards
     from headwater.compiler.dataflow import Step
-    from headwater.delta import Delta
     from headwater.engine import Engine
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Entry, Snapshot
     from headwater.runtime.driver import Backfill, Outer
+    from headwater.runtime.outside import Outside
     from headwater.store.catalogs import Wanted
     from headwater.store.reading import Reader
     from headwater.store.store import Store
@@ -313,9 +316,38 @@ class Session:
             transaction.upsert(table, rows)
         return self.epoch
 
+    def replace(self, table: str, source: DataFrame | str | Path, *, format: str | None = None) -> int:  # noqa: A002
+        """Gives a table the rows of a source, as one epoch, which changes what differs; gives its number.
+
+        Both are compared on the executors. A table that is attached is attached to the new place from then on, if the source
+        is one; that is an epoch of its own, in which nothing changes.
+        """
+        with self._defining():
+            entry = self.table_entry(table)
+            new = self._engine.source(source, format).outside(entry.name, entry.schema, entry.key)
+            if entry.attached is not None and entry.attached.place == new.place:
+                raise InvalidOption(
+                    f"table {entry.name!r} is attached to {new.place} already, and what that was before cannot be told; "
+                    "write the new rows to another place"
+                )
+            require_sound(new)
+            with self._committing() as transaction:
+                transaction.become(entry, new)
+            epoch = self.epoch
+            if entry.attached is not None and new.place is not None:
+                self._define(self._engine.definitions.attached_to(self.snapshot.catalog, entry, new))
+        return epoch
+
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Changes of any tables that become one epoch at the end of the block, or nothing if anything fails."""
+        with self._committing() as transaction:
+            yield transaction
+        self.epochs.tell()
+
+    @contextmanager
+    def _committing(self) -> Iterator[Transaction]:
+        """The same, of which nobody is told yet."""
         self._require_no_transaction()
         self._require_writer()
         self.epochs.journal.make_room()
@@ -330,7 +362,6 @@ class Session:
                 transaction.close()
             self._require_open()
             self.epochs.commit(changes, advanced)
-        self.epochs.tell()
 
     # -- SQL
 
@@ -503,6 +534,15 @@ class Transaction:
         """Removes rows and adds others in their place."""
         entry = self._session.table_entry(table)
         self._staging.replace(entry, self._session.rows_for(entry, old), self._session.rows_for(entry, new))
+
+    def become(self, table: TableEntry, new: Outside) -> None:
+        """Gives a table other rows, for those it has."""
+        kept = self._staging.kept(table)
+        delta = self._session.executors.difference(table, kept, new)
+        if delta is None:
+            content = kept.contents() if table.attached is None else Content(table.attached, kept).delta()
+            delta = consolidate(Delta.concat([Delta.inserting(new.rows()), -content]))
+        self._staging.change(table, delta)
 
     def sql(self, text: str) -> None:
         """Runs INSERT, UPDATE, DELETE or MERGE; it sees what the transaction has changed so far."""

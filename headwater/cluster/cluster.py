@@ -13,15 +13,17 @@ import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from headwater.cluster import messages, tasks
+from headwater.cluster import messages, progress, tasks
 from headwater.cluster.messages import NOTE
 from headwater.cluster.order import Merge, Order, Part
 from headwater.cluster.waves import waves
 from headwater.compiler.dataflow import Step
 from headwater.delta import Delta
-from headwater.errors import InvalidRows
+from headwater.errors import EvaluationFailed, InvalidRows
+from headwater.evaluation.spark import failure
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import Outcome, Work
 from headwater.state.arrangement import Arrangement
@@ -32,6 +34,7 @@ from headwater.store.runfiles import Place, StoredRun
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
     from headwater.cluster.messages import Message
@@ -182,13 +185,13 @@ class Cluster:
     def _shards(self, changes: Changes) -> int:
         found = [change for _, change in _each(changes)]
         rows = sum(len(c) if isinstance(c, Delta) else len(c.kept) if isinstance(c, Whole) else 0 for c in found)
-        frames = [_pieces(change.rows) for change in found if isinstance(change, Frame)]
+        frames = [pieces(change.rows) for change in found if isinstance(change, Frame)]
         return max(self.cores, -(-rows // _ROWS // self.cores) * self.cores, *frames, 1)
 
     def _readable(self, change: Change | Sequence[Change]) -> list[Change]:
         """Changes with frames that are read in the session of the job."""
         several = [change] if isinstance(change, Delta | Frame | Whole) else change
-        return [Frame(self._moved(c.rows), c.columns) if isinstance(c, Frame) else c for c in several]
+        return [Frame(self.moved(c.rows), c.columns) if isinstance(c, Frame) else c for c in several]
 
     def _found(self, order: Order, changes: Changes, title: str) -> list[Message]:
         """What reaches the driver."""
@@ -203,17 +206,25 @@ class Cluster:
             parts = session.range(0, len(order.parts), 1, order.shards)
             # First, so that its tasks have the numbers of shards.
             frames.insert(0, parts.mapInArrow(tasks.bring_in(text), messages.SCHEMA))
-        frame = frames[0]
-        for other in frames[1:]:
-            frame = frame.union(other)
+        frame = union(frames)
         for wave in range(1, order.waves.count):
             frame = frame.repartitionById(order.shards, "shard").mapInArrow(tasks.go_on(text, wave), messages.SCHEMA)
-        with _titled(session, title):
-            found = list(messages.received(frame.toArrow().to_batches()))
+        found = self.collected(frame, title)
         for message in found:
             if message.route == NOTE and "refused" in message.content:
-                raise _refusal(message.content)
+                raise refusal(message.content)
         return found
+
+    def collected(self, frame: DataFrame, title: str) -> list[Message]:
+        """Runs a job whose rows are messages to the driver."""
+        from pyspark.errors import PySparkException
+
+        context = frame.sparkSession.sparkContext
+        try:
+            with _titled(context, title), progress.shown(context, title):
+                return list(messages.received(frame.toArrow().to_batches()))
+        except PySparkException as error:
+            raise EvaluationFailed(failure(error)) from error
 
     def session(self) -> SparkSession:
         """A session like the user's, with the settings of jobs."""
@@ -227,7 +238,7 @@ class Cluster:
             self._sessions = {spark: session}
         return self._sessions[spark]
 
-    def _moved(self, frame: DataFrame) -> DataFrame:
+    def moved(self, frame: DataFrame) -> DataFrame:
         """The same rows, read in the session of the job."""
         from pyspark.sql import DataFrame
 
@@ -237,11 +248,16 @@ class Cluster:
         return DataFrame(of_rows(session._jsparkSession, frame._jdf.queryExecution().analyzed()), session)  # noqa: SLF001
 
 
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all, one or more, the tasks of the first of which have the first numbers."""
+    return reduce(lambda all_before, frame: all_before.union(frame), frames)
+
+
 def _each(changes: Changes) -> Iterator[tuple[Step, Change]]:
     return ((step, change) for step, several in changes.items() for change in several)
 
 
-def _pieces(frame: DataFrame) -> int:
+def pieces(frame: DataFrame) -> int:
     """How many tasks read the rows, or should work on them if they are many."""
     execution = frame._jdf.queryExecution()  # noqa: SLF001
     size = int(execution.optimizedPlan().stats().sizeInBytes())
@@ -250,7 +266,7 @@ def _pieces(frame: DataFrame) -> int:
     return max(int(execution.toRdd().getNumPartitions()), many)
 
 
-def _refusal(note: dict[str, str]) -> Exception:
+def refusal(note: dict[str, str]) -> Exception:
     """What a task refused, as an error: rows that do not fit are refused by the driver as well."""
     if note["code"] == InvalidRows.code:
         return InvalidRows(note["refused"])
@@ -316,9 +332,8 @@ def _due(number: int, state: State) -> Iterator[Merge]:
 
 
 @contextmanager
-def _titled(session: SparkSession, title: str) -> Iterator[None]:
+def _titled(context: SparkContext, title: str) -> Iterator[None]:
     """What is run meanwhile has a title in Spark's UI."""
-    context = session.sparkContext
     before = context.getLocalProperty("spark.job.description")
     context.setJobDescription(title)
     try:

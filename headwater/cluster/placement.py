@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from headwater.cluster.cluster import Frame, Refused, Whole
+from headwater.cluster.comparing import Weighted, difference
 from headwater.errors import InvalidOption, NotSupported
 from headwater.operators.arrange import Arrange
 from headwater.operators.linear import Linear
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     from headwater.compiler.dataflow import Step
     from headwater.delta import Delta
     from headwater.operators.operator import State
-    from headwater.runtime.catalog import Catalog, Snapshot
+    from headwater.runtime.catalog import Catalog, Snapshot, TableEntry
     from headwater.runtime.driver import Outer
-    from headwater.runtime.outside import Content
+    from headwater.runtime.outside import Content, Outside
 
 MODES = ("auto", "driver", "cluster")
 # Fewer changed rows are not worth a thought of executors, nor are fewer rows to build a view of.
@@ -190,6 +191,19 @@ class Placement:
         except (Refused, NotSupported):
             return None
         return {step: ran.outcome.states[step] for step in steps}
+
+    # -- snapshots
+
+    def difference(self, table: TableEntry, kept: Arrangement, new: Outside) -> Delta | None:
+        """What changes in a table, of which this is kept, when it gets other rows; None if the driver is to compare them."""
+        if self.mode == "driver":
+            return None
+        gone = [] if table.attached is None else [Weighted(table.attached, -1)]
+        try:
+            title = f"Headwater compares {table.name}"
+            return difference(self._cluster, [Weighted(new, 1), *gone], kept, self._yard(), title)
+        except Refused:
+            return None
 
 
 def require_mode(mode: str) -> str:

@@ -64,7 +64,7 @@ def take_in(text: str, step: int, columns: Columns) -> Callable[[Batches], Batch
 
     def run(batches: Batches) -> Batches:
         task = Task(read(text), 0)
-        return messages.sent(task.entering((step, Delta.inserting(fitted(piece, columns))) for piece in _gathered(batches)))
+        return messages.sent(task.entering((step, Delta.inserting(fitted(piece, columns))) for piece in gathered(batches)))
 
     return run
 
@@ -241,9 +241,7 @@ class Task:
             yield run
 
     def _refused(self, error: Exception) -> Message:
-        code = error.code if isinstance(error, HeadwaterError) else ""
-        why = str(error).removeprefix(f"[{code}] ") or "only Spark can evaluate a part of it"
-        return Message.note(self._end, self._shard, {"refused": why, "code": code})
+        return Message.refusal(self._end, self._shard, error)
 
     @property
     def _end(self) -> int:
@@ -265,7 +263,7 @@ def _content(order: Order, part: Part) -> Iterator[Delta]:
         yield Delta(rows.rows.slice(start, _ROWS), rows.weights[start : start + _ROWS])
 
 
-def _gathered(batches: Batches) -> Iterator[pa.RecordBatch]:
+def gathered(batches: Batches) -> Iterator[pa.RecordBatch]:
     """The same rows in larger batches."""
     waiting: list[pa.RecordBatch] = []
     count = 0

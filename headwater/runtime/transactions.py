@@ -159,6 +159,14 @@ class Staging:
             self._staged = staged
             raise
 
+    def change(self, table: TableEntry, delta: Delta) -> None:
+        """Changes rows as a delta says that is known to fit."""
+        self._add(table, replace(self._state(table), cancels=True), delta)
+
+    def kept(self, table: TableEntry) -> Arrangement:
+        """What is kept of a table, with all changes so far."""
+        return self._settled(table).contents
+
     def _add(self, table: TableEntry, staged: Staged, delta: Delta, *, deletes: bool = False) -> None:
         if len(delta):
             staged = replace(staged, waiting=(*staged.waiting, delta), deletes=deletes)

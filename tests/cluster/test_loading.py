@@ -1,10 +1,9 @@
-"""Tables that begin with the rows of a DataFrame, which Spark brings in: the same rows, and the same refusals as of an insert."""
+"""Tables that begin with the rows of a DataFrame, which Spark brings in: the same rows and refusals as with an insert."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 from oracle import Oracle, bag_difference, rows_of
 
@@ -14,21 +13,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 EVERYTHING = """
     SELECT CAST(id AS INT) AS i, id AS b, CAST(id % 7 AS SMALLINT) AS s, id % 3 = 0 AS yes,
            CAST(id AS DOUBLE) / 3 AS d, CAST(id AS FLOAT) / 7 AS f,
            CAST(id * 1.25 AS DECIMAL(12, 3)) AS dec, CAST(id AS STRING) AS t, CAST(CAST(id AS STRING) AS BINARY) AS bin,
-           DATE '2024-02-28' + CAST(id % 5 AS INT) AS day, TIMESTAMP '2024-03-31 01:59:59.123456' + make_dt_interval(0, id) AS at,
+           DATE '2024-02-28' + CAST(id % 5 AS INT) AS day,
+           TIMESTAMP '2024-03-31 01:59:59.123456' + make_dt_interval(0, id) AS at,
            CAST(TIMESTAMP '2024-03-31 01:59:59' + make_dt_interval(0, id) AS TIMESTAMP_NTZ) AS local,
            IF(id % 4 = 0, NULL, ARRAY(id, NULL, id + 1)) AS list,
-           NAMED_STRUCT('a', NULLIF(id, 5), 'when', IF(id = 6, NULL, TIMESTAMP '2024-01-01 00:00:00'), 'l', IF(id = 7, NULL, ARRAY(CAST(id AS STRING), NULL))) AS st,
+           NAMED_STRUCT('a', NULLIF(id, 5), 'when', IF(id = 6, NULL, TIMESTAMP '2024-01-01 00:00:00'),
+                        'l', IF(id = 7, NULL, ARRAY(CAST(id AS STRING), NULL))) AS st,
            MAP('k', id, 'l', id + 1) AS m, IF(id % 2 = 0, NULL, id) AS maybe
     FROM range(0, 3000, 1, 3)
-    UNION ALL SELECT * FROM VALUES (NULL, NULL, NULL, NULL, DOUBLE('NaN'), FLOAT('-0.0'), NULL, '', X'', NULL, NULL, NULL, NULL,
-           NULL, NULL, NULL), (NULL, NULL, NULL, NULL, DOUBLE('-0.0'), FLOAT('NaN'), NULL, 'ü', X'00', NULL, NULL, NULL, NULL,
-           NULL, NULL, NULL)
+    UNION ALL SELECT * FROM VALUES
+        (NULL, NULL, NULL, NULL, DOUBLE('NaN'), FLOAT('-0.0'), NULL, '', X'', NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+        (NULL, NULL, NULL, NULL, DOUBLE('-0.0'), FLOAT('NaN'), NULL, 'ü', X'00', NULL, NULL, NULL, NULL, NULL, NULL, NULL)
 """
 
 
