@@ -216,11 +216,16 @@ class Backfill:
         last = {child: step for step in steps for child in step.inputs}
         readers = Counter(child for step in steps for child in step.inputs)
         self._passing = {step for step in steps if _passes_on(step) and _is_absorbed(step, last, readers)}
+        done: dict[Step, list[Step]] = {step: [] for step in steps}
+        for child, reader in last.items():
+            while reader in self._passing:
+                # It reads when it is read.
+                reader = last[reader]  # noqa: PLW2901
+            done[reader].append(child)
         for step in steps:
             self._build(step)
-            for child in step.inputs:
-                if last[child] is step:
-                    self._contents.pop(child, None)
+            for child in done[step]:
+                self._contents.pop(child, None)
 
     def content(self, step: Step) -> Delta:
         """All rows that a step gives now."""
