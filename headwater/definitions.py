@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from headwater.algebra.plan import Scan, walk
@@ -12,10 +12,12 @@ from headwater.compiler.presentation import Presentation, presented
 from headwater.errors import DependentViews, NotIncremental
 from headwater.evaluation.stages import Columns
 from headwater.frontend.recompute import Recomputed
+from headwater.operators.arrange import Arrange
 from headwater.operators.linear import Linear
 from headwater.operators.regroup import Regroup
 from headwater.operators.values import Source
 from headwater.runtime.catalog import Catalog, TableEntry, ViewEntry
+from headwater.runtime.outside import Content
 from headwater.schema import arrow_schema
 from headwater.state.consolidation import consolidate
 
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from headwater.frontend.recompute import Recompute
     from headwater.operators.operator import Key
     from headwater.runtime.catalog import Entry, Snapshot
-    from headwater.runtime.driver import Backfill
+    from headwater.runtime.driver import Backfill, Outer
+    from headwater.runtime.outside import Outside
 
 
 @dataclass(frozen=True)
@@ -48,13 +51,27 @@ class Definitions:
         self._empty = compiler
         self._recompute = recompute
 
-    def table(self, now: Catalog, name: str, schema: StructType, key: Key | None) -> Definition:
+    def table(
+        self, now: Catalog, name: str, schema: StructType, key: Key | None, attached: Outside | None = None
+    ) -> Definition:
         arrow = arrow_schema(schema)
         compiler = self._compiler(now)
         source = Step(Source(tuple(arrow.types), name), (), f"Table {name}")
-        contents = compiler.arrange(source, key if key is not None else tuple(range(len(arrow))))
-        entry = TableEntry(name, schema, arrow, key, source, contents)
+        indexed = key if key is not None else tuple(range(len(arrow)))
+        contents = compiler.arrange(source, indexed) if attached is None else _changes(source, indexed)
+        entry = TableEntry(name, schema, arrow, key, source, contents, attached)
         return Definition(Catalog({**now.entries, name.lower(): entry}, compiler))
+
+    def with_rows(self, now: Catalog, outside: Outside) -> tuple[Definition, Outer]:
+        """A table attached to rows outside, or one that is to begin with them; what it loads."""
+        name, is_lasting = outside.columns.name, outside.place is not None
+        defined = self.table(now, name, outside.schema, outside.key, outside if is_lasting else None)
+        return defined, {} if is_lasting else {defined.catalog.tables[name.lower()].source: Content(outside)}
+
+    def attached_to(self, now: Catalog, table: TableEntry, outside: Outside) -> Definition:
+        """The catalog with a table attached to other rows outside, and no changes since."""
+        entry = replace(table, attached=outside, contents=_changes(table.source, table.indexed))
+        return Definition(Catalog({**now.entries, table.name.lower(): entry}, self._compiler(now)))
 
     def view(self, snapshot: Snapshot, name: str, query: Query, refresh: str) -> Definition:
         """A new view, or another definition of an existing one, with the views on top of it rebuilt."""
@@ -151,6 +168,11 @@ class Definitions:
             )
 
 
+def _changes(source: Step, key: Key) -> Step:
+    """What keeps the changes of an attached table: no one else may take it for the table's rows."""
+    return Step(Arrange(source.types, key), (source,), "Arrange changes")
+
+
 def _defined(entries: Mapping[str, Entry], compiler: Compiler, rebuilt: tuple[str, ...] = ()) -> Definition:
     catalog = Catalog(entries, compiler)
     compiler.forget(catalog.steps)
@@ -162,7 +184,12 @@ def _facts(now: Snapshot) -> dict[str, Facts]:
     return {
         name: Facts(now.kept(entry), entry.key if isinstance(entry, TableEntry) else None)
         for name, entry in now.entries.items()
-        if entry.contents in now.states
+        if entry.contents in now.states and entry.contents not in now.catalog.attached
+    } | {
+        table.name.lower(): Facts(None, table.key, content.counted)
+        for table in now.catalog.attached.values()
+        for content in [table.attached]
+        if content is not None
     }
 
 

@@ -107,7 +107,8 @@ def _relations(found: Inspection) -> Table:
     table.add_column("class", no_wrap=True)
     table.add_column("query")
     for each in found.relations:
-        rows = "[red]damaged[/]" if each.rows is None else f"{each.rows:,}"
+        sign = "" if each.attached is None else "+"
+        rows = "[red]damaged[/]" if each.rows is None else f"{each.rows:{sign},}"
         table.add_row(
             each.kind, escape(each.name), rows, decimal(each.state_bytes), each.maintenance or "", escape(_query(each))
         )
@@ -116,7 +117,7 @@ def _relations(found: Inspection) -> Table:
 
 def _query(relation: Relation) -> str:
     if relation.kind == "table":
-        return ""
+        return "" if relation.attached is None else f"(attached to {relation.attached})"
     text = "(a DataFrame)" if relation.query is None else " ".join(relation.query.split())
     return text if len(text) <= _QUERY else text[: _QUERY - 1] + "…"
 

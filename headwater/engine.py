@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
@@ -11,24 +12,28 @@ from headwater.answers import Answer, table_of
 from headwater.compiler.compiler import Compiler
 from headwater.compiler.linear import Engines
 from headwater.definitions import Definitions
-from headwater.delta import one_batch
+from headwater.delta import Delta, one_batch
 from headwater.errors import EvaluationFailed, InvalidSchema, NotSupported
 from headwater.evaluation.duckdb_sql import Connection
 from headwater.evaluation.spark import SparkEvaluator, failure
+from headwater.evaluation.stages import typed
 from headwater.frontend.catalyst import Analyser, Query
 from headwater.frontend.origins import Origins
 from headwater.frontend.recompute import Recompute
 from headwater.schema import arrow_of, arrow_schema
+from headwater.sources import at, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from headwater.operators.operator import Key
     from headwater.runtime.catalog import Catalog, Entry
     from headwater.runtime.driver import Backfill
+    from headwater.runtime.outside import Outside, Place
     from headwater.session import Session
+    from headwater.sources import Source
 
 
 class Engine:
@@ -63,6 +68,14 @@ class Engine:
                 raise InvalidSchema(f"column {field.name!r}: {failure(error)}") from error
         return struct
 
+    def source(self, source: object, form: str | None) -> Source:
+        """What users give as a source of rows."""
+        return source_of(self._spark, source, form)
+
+    def outside(self, name: str, schema: StructType, key: Key | None, place: Place) -> Outside:
+        """The rows at a place, for a table of these columns."""
+        return at(self._spark, place).outside(name, schema, key)
+
     def arrow_schema(self, schema: StructType) -> pa.Schema:
         return arrow_schema(schema)
 
@@ -76,19 +89,26 @@ class Engine:
             )
         return self.analyser.frame(query, view)
 
-    def frame(self, entry: Entry, rows: pa.Table) -> DataFrame:
+    def frame(self, entry: Entry, rows: pa.Table | DataFrame) -> DataFrame:
         """Rows as a DataFrame that is known to stand for a table or view."""
-        frame = self._spark().createDataFrame(rows, entry.schema)
+        frame = self._spark().createDataFrame(rows, entry.schema) if isinstance(rows, pa.Table) else rows
         return self.analyser.stand_in(self._spark(), entry.name, entry.schema, frame)
 
     def once(self, session: Session, text: str, now: Catalog, content: Backfill) -> Answer:
         """The answer of a query that gives another one each time, from Spark."""
         entries = {entry.name: entry for entry in now.entries.values()}
         read = self.analyser.mentioned(text, entries)
-        contents = {name: one_batch(table_of(content.content(entries[name].output), entries[name].arrow)) for name in read}
+        contents = {name: self._rows(entries[name], content) for name in read}
         try:
             schemas = {name: entries[name].schema for name in read}
             schema, rows = self.recompute.answer(text, schemas, contents, self.analyser.time_zone)
         except PySparkException as error:
             raise EvaluationFailed(failure(error)) from error
-        return Answer(session, schema, rows)
+        found = typed(rows.columns, arrow_schema(schema).types, rows.num_rows)
+        return Answer(session, schema, table_of(Delta.inserting(found), arrow_schema(schema)))
+
+    def _rows(self, entry: Entry, content: Backfill) -> pa.RecordBatch | DataFrame:
+        """What a table or view holds: as Spark reads it, where it is outside."""
+        if entry.output in content.outer:
+            return content.outer[entry.output].frame()
+        return one_batch(table_of(content.content(entry.output), entry.arrow))

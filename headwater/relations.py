@@ -59,7 +59,7 @@ class Relation(Answer):
         """How many rows there are."""
         now = self._session.snapshot
         with self._session.noticing_damage():
-            return now.kept(self._at(now)).total
+            return now.total(self._at(now))
 
     def __bool__(self) -> bool:
         """A table or view is there, whether it has rows or not."""
@@ -114,6 +114,10 @@ class Table(Relation):
 
     def upsert(self, rows: object) -> int:
         return self._session.upsert(self._name, rows)
+
+    def replace(self, source: Any, *, format: str | None = None) -> int:  # noqa: A002, ANN401  (Spark is imported late)
+        """Gives the table the rows of a source, as one epoch of what differs."""
+        return self._session.replace(self._name, source, format=format)
 
     def drop(self) -> None:
         self._session.drop_table(self._name)

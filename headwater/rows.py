@@ -3,20 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headwater.delta import positional
 from headwater.errors import EvaluationFailed, InvalidRows
 
 if TYPE_CHECKING:
-    from headwater.runtime.catalog import TableEntry
+    from pyspark.sql import DataFrame
 
 
-def batch_of(rows: object, table: TableEntry, time_zone: str) -> pa.RecordBatch:
+class Target(Protocol):
+    """What rows are meant for: a table, by its name and its columns."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def arrow(self) -> pa.Schema: ...
+
+    @property
+    def rows(self) -> pa.Schema:
+        """The columns as the engine names them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table, for those who know no more of it."""
+
+    name: str
+    arrow: pa.Schema
+
+    @cached_property
+    def rows(self) -> pa.Schema:
+        return positional(self.arrow)
+
+
+def batch_of(rows: object, table: Target, time_zone: str) -> pa.RecordBatch:
     """The rows, each column in the type of the table's."""
     if isinstance(rows, pa.Table | pa.RecordBatch):
         return _from_arrow(rows, table)
@@ -45,7 +75,27 @@ def _from_spark(rows: Any) -> pa.Table:  # noqa: ANN401  (Spark is imported late
         raise EvaluationFailed(failure(error)) from error
 
 
-def _from_pandas(rows: Any, table: TableEntry, time_zone: str) -> pa.Table:  # noqa: ANN401  (pandas is optional)
+def frame_of(frame: DataFrame, table: Target) -> DataFrame:
+    """A DataFrame's columns in the table's order, named by their place; `fitted` brings their values into its types."""
+    from headwater.schema import arrow_of
+
+    order = _columns(frame.columns, table)
+    for i, field in zip(order, table.arrow, strict=True):
+        _require_castable(arrow_of(frame.schema.fields[i].dataType), field, table)
+    names = [f"c{i}" for i in range(len(order))]
+    return frame.toDF(*names).select(*(names[i] for i in order)).toDF(*names)
+
+
+def fitted(rows: pa.RecordBatch, table: Target) -> pa.RecordBatch:
+    """Rows of `frame_of`, as Spark hands them over, in the table's types."""
+    columns = (
+        column if column.type.equals(field.type) else _cast(column, field, table)
+        for column, field in zip(rows.columns, table.arrow, strict=True)
+    )
+    return pa.RecordBatch.from_arrays(list(columns), schema=table.rows)
+
+
+def _from_pandas(rows: Any, table: Target, time_zone: str) -> pa.Table:  # noqa: ANN401  (pandas is optional)
     """The frame's columns; timestamps without a zone are in the session's where the table's have one, as Spark takes them."""
     try:
         found = pa.Table.from_pandas(rows, preserve_index=False)
@@ -58,7 +108,7 @@ def _from_pandas(rows: Any, table: TableEntry, time_zone: str) -> pa.Table:  # n
     return found
 
 
-def _from_arrow(rows: pa.Table | pa.RecordBatch, table: TableEntry) -> pa.RecordBatch:
+def _from_arrow(rows: pa.Table | pa.RecordBatch, table: Target) -> pa.RecordBatch:
     if rows.schema.equals(table.arrow):
         pieces = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
         if len(pieces) == 1:
@@ -83,13 +133,17 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
 
 
-def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field, table: TableEntry) -> pa.Array | pa.ChunkedArray:
-    if not _castable(column.type, field.type):
-        raise InvalidRows(f"column {field.name!r} of table {table.name!r} is {field.type}, the rows have {column.type}")
+def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field, table: Target) -> pa.Array | pa.ChunkedArray:
+    _require_castable(column.type, field, table)
     try:
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidRows(f"column {field.name!r} of table {table.name!r} is {field.type}: {error}") from error
+
+
+def _require_castable(given: pa.DataType, field: pa.Field, table: Target) -> None:
+    if not _castable(given, field.type):
+        raise InvalidRows(f"column {field.name!r} of table {table.name!r} is {field.type}, the rows have {given}")
 
 
 def _castable(given: pa.DataType, wanted: pa.DataType) -> bool:
@@ -117,7 +171,7 @@ def _family(kind: pa.DataType) -> str:  # noqa: PLR0911  (one case a kind)
     return str(kind).split("<", 1)[0].split("[", 1)[0]
 
 
-def _columns(names: Sequence[str], table: TableEntry) -> list[int]:
+def _columns(names: Sequence[str], table: Target) -> list[int]:
     """Where in the rows each column of the table is."""
     places: dict[str, int] = {}
     for i, name in enumerate(names):
@@ -135,7 +189,7 @@ def _columns(names: Sequence[str], table: TableEntry) -> list[int]:
     return [places[name] for name in wanted]
 
 
-def _from_objects(rows: list[Any], table: TableEntry, time_zone: str) -> pa.RecordBatch:
+def _from_objects(rows: list[Any], table: Target, time_zone: str) -> pa.RecordBatch:
     if rows and all(isinstance(row, Mapping) for row in rows):
         for row in rows:
             if row.keys() != rows[0].keys():
@@ -155,7 +209,7 @@ def _from_objects(rows: list[Any], table: TableEntry, time_zone: str) -> pa.Reco
     return pa.RecordBatch.from_arrays(arrays, schema=table.rows)
 
 
-def _array(values: list[Any], field: pa.Field, table: TableEntry, time_zone: str) -> pa.Array:
+def _array(values: list[Any], field: pa.Field, table: Target, time_zone: str) -> pa.Array:
     kind = field.type
     try:
         if pa.types.is_timestamp(kind) and kind.tz and _has_naive(values):

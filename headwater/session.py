@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from headwater.answers import Answer, table_of
 from headwater.cluster.cluster import Cluster
+from headwater.cluster.lending import Lending
 from headwater.cluster.placement import Placement, require_mode
 from headwater.cluster.yard import ScratchYards, StoreYards
 from headwater.definitions import Definition
+from headwater.delta import Delta
 from headwater.errors import (
     DamagedFile,
     DependentViews,
@@ -37,8 +39,12 @@ from headwater.errors import (
 from headwater.relations import Past, Table, View
 from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
+from headwater.runtime.driver import NOTHING_OUTSIDE
 from headwater.runtime.epochs import Epochs
+from headwater.runtime.outside import Content
 from headwater.runtime.transactions import Staging
+from headwater.sources import require_sound
+from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,11 +55,11 @@ if TYPE_CHECKING:
 
     from headwater.cluster.yard import Yards
     from headwater.compiler.dataflow import Step
-    from headwater.delta import Delta
     from headwater.engine import Engine
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Entry, Snapshot
-    from headwater.runtime.driver import Backfill
+    from headwater.runtime.driver import Backfill, Outer
+    from headwater.runtime.outside import Outside
     from headwater.store.catalogs import Wanted
     from headwater.store.reading import Reader
     from headwater.store.store import Store
@@ -108,6 +114,7 @@ class Session:
         """Lets epochs run on executors, whose files are in these yards."""
         cluster = Cluster(lambda: self.spark, lambda: self._engine.time_zone)
         self.executors = Placement(cluster, yards, mode, lambda: self._given is not None or "spark" in self.__dict__)
+        self._lending = Lending(cluster, yards)
         self.epochs.executors = self.executors
 
     def _open(self, directory: str | Path, mode: str, durability: str, retain: int | str, memory: int | str | None) -> None:
@@ -193,12 +200,35 @@ class Session:
 
     # -- tables
 
-    def create_table(self, name: str, schema: str | StructType, *, key: str | Sequence[str] | None = None) -> Table:
-        """A new, empty table; `schema` as in CREATE TABLE, `key` the column or columns that identify a row."""
+    def create_table(
+        self,
+        name: str,
+        schema: str | StructType | None = None,
+        *,
+        key: str | Sequence[str] | None = None,
+        source: DataFrame | str | Path | None = None,
+        format: str | None = None,  # noqa: A002  (the public name)
+    ) -> Table:
+        """A new table; `schema` as in CREATE TABLE, `key` the column or columns that identify a row.
+
+        It is empty, or has the rows of a `source`, and its columns, if there is no schema. A Spark DataFrame is loaded, as one
+        job on the executors. A path of files, in the `format` parquet or another one that Spark reads, and the name of a table
+        of Spark's catalog are attached: their rows stay where they are, and must stay as they are.
+        """
         with self._defining() as now:
             self._require_free(name)
-            struct = self._engine.schema(schema)
-            self._define(self._engine.definitions.table(now, name, struct, _key(struct, key)))
+            definitions = self._engine.definitions
+            if source is None:
+                if schema is None:
+                    raise InvalidSchema("a table has columns: give a schema, or a source that has them")
+                struct = self._engine.schema(schema)
+                self._define(definitions.table(now, name, struct, _key(struct, key)))
+            else:
+                given = self._engine.source(source, format)
+                struct = self._engine.schema(given.columns if schema is None else schema)
+                outside = given.outside(name, struct, _key(struct, key))
+                require_sound(outside)
+                self._define(*definitions.with_rows(now, outside))
         return Table(self, name.lower())
 
     def table(self, name: str) -> Table:
@@ -250,9 +280,21 @@ class Session:
         entry = self._find(name, now)
         if entry is None:
             raise self._unknown(name)
-        order = entry.order if isinstance(entry, ViewEntry) else ()
         with self.noticing_damage():
-            return self._engine.frame(entry, table_of(now.contents(entry), entry.arrow, order))
+            return self._engine.frame(entry, self._rows(entry, now))
+
+    def _rows(self, entry: Entry, now: Snapshot) -> pa.Table | DataFrame:
+        """What a table or view holds: as Spark reads it, where it does."""
+        if entry.output in now.outer:
+            return now.outer[entry.output].frame()
+        order = entry.order if isinstance(entry, ViewEntry) else ()
+        kept = now.kept(entry)
+        # Who only reads a directory cannot keep its files from being removed.
+        if self._reader is None and self._lending.is_worth(kept, self.placement):
+            lent = self._lending.frame(kept, [field.dataType for field in entry.schema], order, lambda: self.epochs.now)
+            if lent is not None:
+                return lent
+        return table_of(now.contents(entry), entry.arrow, order)
 
     # -- changes
 
@@ -274,9 +316,38 @@ class Session:
             transaction.upsert(table, rows)
         return self.epoch
 
+    def replace(self, table: str, source: DataFrame | str | Path, *, format: str | None = None) -> int:  # noqa: A002
+        """Gives a table the rows of a source, as one epoch, which changes what differs; gives its number.
+
+        Both are compared on the executors. A table that is attached is attached to the new place from then on, if the source
+        is one; that is an epoch of its own, in which nothing changes.
+        """
+        with self._defining():
+            entry = self.table_entry(table)
+            new = self._engine.source(source, format).outside(entry.name, entry.schema, entry.key)
+            if entry.attached is not None and entry.attached.place == new.place:
+                raise InvalidOption(
+                    f"table {entry.name!r} is attached to {new.place} already, and what that was before cannot be told; "
+                    "write the new rows to another place"
+                )
+            require_sound(new)
+            with self._committing() as transaction:
+                transaction.become(entry, new)
+            epoch = self.epoch
+            if entry.attached is not None and new.place is not None:
+                self._define(self._engine.definitions.attached_to(self.snapshot.catalog, entry, new))
+        return epoch
+
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Changes of any tables that become one epoch at the end of the block, or nothing if anything fails."""
+        with self._committing() as transaction:
+            yield transaction
+        self.epochs.tell()
+
+    @contextmanager
+    def _committing(self) -> Iterator[Transaction]:
+        """The same, of which nobody is told yet."""
         self._require_no_transaction()
         self._require_writer()
         self.epochs.journal.make_room()
@@ -291,7 +362,6 @@ class Session:
                 transaction.close()
             self._require_open()
             self.epochs.commit(changes, advanced)
-        self.epochs.tell()
 
     # -- SQL
 
@@ -310,6 +380,9 @@ class Session:
         try:
             query = self._engine.analyse(text, now.catalog)
         except NonDeterministic:
+            return self._engine.once(self, text, now.catalog, content)
+        if any(now.entries[name.lower()].output in content.outer for name in query.sources):
+            # Spark has the rows.
             return self._engine.once(self, text, now.catalog, content)
         with self.noticing_damage():
             rows, presentation = self._engine.definitions.answer(now, query, content)
@@ -401,10 +474,10 @@ class Session:
         else:
             self.create_view(view.name, view.text, refresh=view.refresh)
 
-    def _define(self, definition: Definition) -> None:
+    def _define(self, definition: Definition, loads: Outer = NOTHING_OUTSIDE) -> None:
         self._require_open()
         with self.noticing_damage():
-            self.epochs.define(definition.catalog, definition.rebuilt)
+            self.epochs.define(definition.catalog, definition.rebuilt, loads)
 
     @contextmanager
     def _defining(self) -> Iterator[Catalog]:
@@ -461,6 +534,15 @@ class Transaction:
         """Removes rows and adds others in their place."""
         entry = self._session.table_entry(table)
         self._staging.replace(entry, self._session.rows_for(entry, old), self._session.rows_for(entry, new))
+
+    def become(self, table: TableEntry, new: Outside) -> None:
+        """Gives a table other rows, for those it has."""
+        kept = self._staging.kept(table)
+        delta = self._session.executors.difference(table, kept, new)
+        if delta is None:
+            content = kept.contents() if table.attached is None else Content(table.attached, kept).delta()
+            delta = consolidate(Delta.concat([Delta.inserting(new.rows()), -content]))
+        self._staging.change(table, delta)
 
     def sql(self, text: str) -> None:
         """Runs INSERT, UPDATE, DELETE or MERGE; it sees what the transaction has changed so far."""

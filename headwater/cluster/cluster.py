@@ -10,16 +10,20 @@ comes back: neither rows nor states pass through the driver.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from headwater.cluster import messages, readiness, tasks
+from headwater.cluster import messages, progress, readiness, tasks
 from headwater.cluster.messages import NOTE
 from headwater.cluster.order import Merge, Order, Part
 from headwater.cluster.waves import waves
+from headwater.compiler.dataflow import Step
 from headwater.delta import Delta
-from headwater.errors import JobFailed
+from headwater.errors import EvaluationFailed, InvalidRows, JobFailed
+from headwater.evaluation.spark import failure
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import Outcome, Work
 from headwater.state.arrangement import Arrangement
@@ -28,14 +32,15 @@ from headwater.store.manifest import Kept
 from headwater.store.runfiles import Place, StoredRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator
 
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
     from headwater.cluster.messages import Message
     from headwater.cluster.yard import Yard
-    from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
+    from headwater.rows import Columns
     from headwater.store.disk import Disk
 
 # What the job is run with; the session of the user stays as it is.
@@ -48,6 +53,8 @@ _SETTINGS = {
 # Changed rows, and their bytes, that a task can hold: with more, there are more shards than cores.
 _ROWS = 1 << 21
 _BYTES = 256 << 20
+# From so many on, the bytes that Spark expects of a plan are no number that it knows.
+_UNKNOWN = 1 << 50
 # With more runs than this, an arrangement is merged by the next job.
 _RUNS = 12
 
@@ -58,9 +65,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Frame:
-    """Rows that Spark reads itself: all of them new rows of a step, with its columns in order."""
+    """Rows that Spark reads itself, with the columns of a step in order: all of them new, once they are in its types."""
 
     rows: DataFrame
+    columns: Columns
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,8 @@ class Whole:
 
 
 Change = Delta | Frame | Whole
+# What happens to a step may come from several sides.
+Changes = Mapping[Step, Sequence[Change]]
 
 
 @dataclass(frozen=True)
@@ -101,31 +111,37 @@ class Cluster:
         self,
         steps: Sequence[Step],
         states: Mapping[Step, State],
-        changes: Mapping[Step, Change],
+        given: Mapping[Step, Change | Sequence[Change]],
         yard: Yard,
         title: str,
         wanted: Collection[Step] = (),
     ) -> Ran:
-        """The steps, each after its inputs, after changes of some others.
+        """The steps, each after its inputs, after changes of some others, of which there is at most one that is `Whole`.
 
         Of `states` those of the steps and of their inputs are used. Where a change is `Whole`, the step's readers find all of
         it arranged already. What steps give stays where it is, but for the `wanted` ones.
         """
         self._require_ready(yard)
+        changes: Changes = {step: self._readable(change) for step, change in given.items()}
         involved = _involved(steps, changes)
         fold = Fold(yard.disk, yard.new_name)
         before = {step: states.get(step, ()) for step in involved}
-        fold.write([*before.values(), *((change.kept,) for change in changes.values() if isinstance(change, Whole))])
+        fold.write([*before.values(), *((change.kept,) for _, change in _each(changes) if isinstance(change, Whole))])
         before = {step: fold.stored(state) for step, state in before.items()}
-        changes = {step: Whole(*fold.stored((c.kept,))) if isinstance(c, Whole) else c for step, c in changes.items()}
+        changes = {
+            step: [Whole(*fold.stored((c.kept,))) if isinstance(c, Whole) else c for c in several]
+            for step, several in changes.items()
+        }
         order, scratch = self._order(involved, before, changes, yard, wanted)
         try:
-            with _failing(title):
-                found = self._found(order, changes, title)
-        except JobFailed:
+            found = self._found(order, changes, title)
+        except JobFailed as error:
             # Perhaps it was one of an executor that came later than the last look.
             self._ready.clear()
             self._require_ready(yard)
+            if any(isinstance(change, Frame) for _, change in _each(changes)) and error.__cause__ is not None:
+                # Or the rows cannot be had.
+                raise EvaluationFailed(failure(error.__cause__)) from error
             raise
         finally:
             for file in scratch:
@@ -138,7 +154,7 @@ class Cluster:
         asked = (context.applicationId or "", yard.disk.place)
         if asked not in self._ready and not readiness.is_local(context):
             title = "Headwater asks whether executors are ready"
-            with _failing(title), _titled(self.spark(), title):
+            with _failing(title), _titled(context, title):
                 readiness.require_ready(context, self.cores, yard)
         self._ready.add(asked)
 
@@ -146,7 +162,7 @@ class Cluster:
         self,
         steps: Sequence[Step],
         states: Mapping[Step, State],
-        changes: Mapping[Step, Change],
+        changes: Changes,
         yard: Yard,
         wanted: Collection[Step],
     ) -> tuple[Order, list[str]]:
@@ -156,7 +172,7 @@ class Cluster:
         parts: list[list[Part]] = []
         scratch: list[str] = []
         kept = {number: tuple(map(Kept.stored, states[step])) for step, number in numbers.items()}
-        for step, change in changes.items():
+        for step, change in _each(changes):
             if isinstance(change, Delta) and len(change):
                 scratch.append(yard.new_name())
                 body = messages.packed(change)
@@ -166,7 +182,7 @@ class Cluster:
             elif isinstance(change, Whole):
                 kept[numbers[step]] = (Kept.stored(change.kept),)
                 parts.append([Part(numbers[step], None, i, i + 1) for i in range(shards)])
-        arranged = frozenset(numbers[s] for s, c in changes.items() if isinstance(c, Whole) and isinstance(s.operator, Arrange))
+        arranged = frozenset(numbers[s] for s, c in _each(changes) if isinstance(c, Whole) and isinstance(s.operator, Arrange))
         entering = frozenset(numbers[step] for step in changes)
         planned = waves(steps, entering, arranged, [numbers[step] for step in wanted])
         prefix = yard.new_name().removesuffix(".arrow")
@@ -187,38 +203,47 @@ class Cluster:
         )
         return order, scratch
 
-    def _shards(self, changes: Mapping[Step, Change]) -> int:
-        sizes = [c.rows if isinstance(c, Delta) else c.kept for c in changes.values() if not isinstance(c, Frame)]
-        pieces = max(-(-sum(map(len, sizes)) // _ROWS), -(-sum(size.nbytes for size in sizes) // _BYTES))
-        frames = [c.rows.rdd.getNumPartitions() for c in changes.values() if isinstance(c, Frame)]
-        return max(self.cores, -(-pieces // self.cores) * self.cores, *frames, 1)
+    def _shards(self, changes: Changes) -> int:
+        found = [change for _, change in _each(changes)]
+        sizes = [c.rows if isinstance(c, Delta) else c.kept for c in found if not isinstance(c, Frame)]
+        parts = max(-(-sum(map(len, sizes)) // _ROWS), -(-sum(size.nbytes for size in sizes) // _BYTES))
+        frames = [pieces(change.rows) for change in found if isinstance(change, Frame)]
+        return max(self.cores, -(-parts // self.cores) * self.cores, *frames, 1)
 
-    def _found(self, order: Order, changes: Mapping[Step, Change], title: str) -> list[Message]:
+    def _readable(self, change: Change | Sequence[Change]) -> list[Change]:
+        """Changes with frames that are read in the session of the job."""
+        several = [change] if isinstance(change, Delta | Frame | Whole) else change
+        return [Frame(self.moved(c.rows), c.columns) if isinstance(c, Frame) else c for c in several]
+
+    def _found(self, order: Order, changes: Changes, title: str) -> list[Message]:
         """What reaches the driver."""
-        session = self._session()
+        session = self.session()
         text = order.text()
         frames = [
-            self._moved(change.rows).mapInArrow(tasks.take_in(text, order.numbers[step]), messages.SCHEMA)
-            for step, change in changes.items()
+            change.rows.mapInArrow(tasks.take_in(text, order.numbers[step], change.columns), messages.SCHEMA)
+            for step, change in _each(changes)
             if isinstance(change, Frame)
         ]
         if order.parts:
             parts = session.range(0, len(order.parts), 1, order.shards)
             # First, so that its tasks have the numbers of shards.
             frames.insert(0, parts.mapInArrow(tasks.bring_in(text), messages.SCHEMA))
-        frame = frames[0]
-        for other in frames[1:]:
-            frame = frame.union(other)
+        frame = union(frames)
         for wave in range(1, order.waves.count):
             frame = frame.repartitionById(order.shards, "shard").mapInArrow(tasks.go_on(text, wave), messages.SCHEMA)
-        with _titled(session, title):
-            found = list(messages.received(frame.toArrow().to_batches()))
+        found = self.collected(frame, title)
         for message in found:
             if message.route == NOTE and "refused" in message.content:
-                raise Refused(message.content["refused"])
+                raise refusal(message.content)
         return found
 
-    def _session(self) -> SparkSession:
+    def collected(self, frame: DataFrame, title: str) -> list[Message]:
+        """Runs a job whose rows are messages to the driver."""
+        context = frame.sparkSession.sparkContext
+        with _failing(title), _titled(context, title), progress.shown(context, title):
+            return list(messages.received(frame.toArrow().to_batches()))
+
+    def session(self) -> SparkSession:
         """A session like the user's, with the settings of jobs."""
         from pyspark.sql import SparkSession
 
@@ -230,14 +255,39 @@ class Cluster:
             self._sessions = {spark: session}
         return self._sessions[spark]
 
-    def _moved(self, frame: DataFrame) -> DataFrame:
+    def moved(self, frame: DataFrame) -> DataFrame:
         """The same rows, read in the session of the job."""
         from pyspark.sql import DataFrame
 
-        session = self._session()
+        session = self.session()
         jvm: Any = session._jvm  # noqa: SLF001
         of_rows = getattr(jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
         return DataFrame(of_rows(session._jsparkSession, frame._jdf.queryExecution().analyzed()), session)  # noqa: SLF001
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all, one or more, the tasks of the first of which have the first numbers."""
+    return reduce(lambda all_before, frame: all_before.union(frame), frames)
+
+
+def _each(changes: Changes) -> Iterator[tuple[Step, Change]]:
+    return ((step, change) for step, several in changes.items() for change in several)
+
+
+def pieces(frame: DataFrame) -> int:
+    """How many tasks read the rows, or should work on them if they are many."""
+    execution = frame._jdf.queryExecution()  # noqa: SLF001
+    size = int(execution.optimizedPlan().stats().sizeInBytes())
+    # Where Spark does not know, it says something enormous.
+    many = 0 if size >= _UNKNOWN else size // _BYTES
+    return max(int(execution.toRdd().getNumPartitions()), many)
+
+
+def refusal(note: dict[str, str]) -> Exception:
+    """What a task refused, as an error: rows that do not fit are refused by the driver as well."""
+    if note["code"] == InvalidRows.code:
+        return InvalidRows(note["refused"])
+    return Refused(note["refused"])
 
 
 def _involved(steps: Sequence[Step], changes: Collection[Step]) -> list[Step]:
@@ -313,9 +363,8 @@ def _failing(title: str) -> Iterator[None]:
 
 
 @contextmanager
-def _titled(session: SparkSession, title: str) -> Iterator[None]:
+def _titled(context: SparkContext, title: str) -> Iterator[None]:
     """What is run meanwhile has a title in Spark's UI."""
-    context = session.sparkContext
     before = context.getLocalProperty("spark.job.description")
     context.setJobDescription(title)
     try:

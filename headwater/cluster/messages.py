@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.delta import Delta, beside
+from headwater.errors import HeadwaterError
 from headwater.state.hashing import hash_rows
 
 if TYPE_CHECKING:
@@ -51,6 +52,13 @@ class Message:
     @staticmethod
     def note(wave: int, shard: int, content: object, route: int = NOTE) -> Message:
         return Message(wave, shard, route, pa.py_buffer(json.dumps(content).encode()))
+
+    @staticmethod
+    def refusal(wave: int, shard: int, error: Exception) -> Message:
+        """That a task cannot go on, and why."""
+        code = error.code if isinstance(error, HeadwaterError) else ""
+        why = str(error).removeprefix(f"[{code}] ") or "only Spark can evaluate a part of it"
+        return Message.note(wave, shard, {"refused": why, "code": code})
 
     @property
     def content(self) -> Any:  # noqa: ANN401  (whatever was noted)

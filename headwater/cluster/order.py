@@ -109,7 +109,7 @@ class Order:
 
     def run(self, place: Place) -> StoredRun:
         """The run at a place, for tasks to go on from."""
-        return _run(self.place, place)
+        return run_at(self.place, place)
 
 
 class SharedRun(StoredRun):
@@ -154,7 +154,7 @@ def _disk(place: str) -> Disk:
 
 
 @lru_cache(maxsize=1 << 12)
-def _run(directory: str, place: Place) -> StoredRun:
+def run_at(directory: str, place: Place) -> StoredRun:
     """A run, which is mapped and checked once in a worker."""
     return SharedRun(_disk(directory), place)
 

@@ -16,7 +16,8 @@ from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from headwater.cluster.cluster import Refused, Whole
+from headwater.cluster.cluster import Frame, Refused, Whole
+from headwater.cluster.comparing import Weighted, difference
 from headwater.errors import ExecutorsNotReady, InvalidOption, JobFailed, NotSupported
 from headwater.operators.arrange import Arrange
 from headwater.operators.linear import Linear
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from headwater.delta import Delta
     from headwater.errors import HeadwaterError
     from headwater.operators.operator import State
-    from headwater.runtime.catalog import Catalog, Snapshot
+    from headwater.runtime.catalog import Catalog, Snapshot, TableEntry
+    from headwater.runtime.driver import Outer
+    from headwater.runtime.outside import Content, Outside
 
 MODES = ("auto", "driver", "cluster")
 # Fewer changed rows are not worth a thought of executors, nor are fewer rows to build a view of.
@@ -185,12 +188,15 @@ class Placement:
 
     # -- builds
 
-    def build(self, now: Snapshot, catalog: Catalog, steps: Sequence[Step]) -> dict[Step, State] | None:
+    def build(self, now: Snapshot, catalog: Catalog, steps: Sequence[Step], loads: Outer) -> dict[Step, State] | None:
         if self.mode == "driver" or not steps or not self._is_started():
             return None
-        changes, run = _content(now, steps)
-        rows = sum(len(change.kept) for change in changes.values() if isinstance(change, Whole))
-        if _split(run)[1] or rows < (_MANY_TO_BUILD if self.mode == "auto" else 1):
+        changes, run = _content(now, steps, {**now.outer, **loads})
+        found = [change for several in changes.values() for change in several]
+        rows = sum(len(change.kept) for change in found if isinstance(change, Whole))
+        # What is outside is read by executors, however little it is.
+        few = rows < (_MANY_TO_BUILD if self.mode == "auto" else 1) and not any(isinstance(c, Frame) for c in found)
+        if _split(run)[1] or few:
             return None
         names = {name for name, view in catalog.views.items() if name not in now.views}
         # What is run again begins as it once began; of the rest, the job has all rows to come.
@@ -206,6 +212,19 @@ class Placement:
             self._require_choice(error)
             return None
         return {step: ran.outcome.states[step] for step in steps}
+
+    # -- snapshots
+
+    def difference(self, table: TableEntry, kept: Arrangement, new: Outside) -> Delta | None:
+        """What changes in a table, of which this is kept, when it gets other rows; None if the driver is to compare them."""
+        if self.mode == "driver":
+            return None
+        gone = [] if table.attached is None else [Weighted(table.attached, -1)]
+        try:
+            title = f"Headwater compares {table.name}"
+            return difference(self._cluster, [Weighted(new, 1), *gone], kept, self._yard(), title)
+        except Refused:
+            return None
 
 
 def require_mode(mode: str) -> str:
@@ -241,9 +260,9 @@ def _asks_spark(step: Step) -> bool:
     return isinstance(operator, Regroup) and operator.engine == "spark"
 
 
-def _content(now: Snapshot, steps: Sequence[Step]) -> tuple[dict[Step, Change], list[Step]]:
-    """Where the content of existing steps that new ones read is arranged, and what must run beside the new ones to have it."""
-    changes: dict[Step, Change] = {}
+def _content(now: Snapshot, steps: Sequence[Step], outer: Outer) -> tuple[dict[Step, list[Change]], list[Step]]:
+    """Where the content of steps that new ones read is, and what must run beside the new ones to have it."""
+    changes: dict[Step, list[Change]] = {}
     run: dict[Step, None] = {}
 
     def reach(step: Step) -> None:
@@ -251,7 +270,10 @@ def _content(now: Snapshot, steps: Sequence[Step]) -> tuple[dict[Step, Change], 
             return
         keeper = step if isinstance(step.operator, Arrange) else now.catalog.arranged.get(step)
         if step in now.states and keeper is not None and keeper in now.states:
-            changes[step] = Whole(now.states[keeper][0])
+            changes[step] = [Whole(now.states[keeper][0])]
+            return
+        if step in outer:
+            changes[step] = _outside(outer[step])
             return
         for child in step.inputs:
             reach(child)
@@ -260,6 +282,13 @@ def _content(now: Snapshot, steps: Sequence[Step]) -> tuple[dict[Step, Change], 
     for step in steps:
         reach(step)
     return changes, list(run)
+
+
+def _outside(content: Content) -> list[Change]:
+    found: list[Change] = [Frame(content.outside.frame(), content.outside.columns)]
+    if content.changes is not None and len(content.changes):
+        found.append(Whole(content.changes))
+    return found
 
 
 def _emptied(state: State) -> State:

@@ -19,11 +19,12 @@ import pyarrow as pa
 from headwater.cluster import messages
 from headwater.cluster.messages import NEWS, Message
 from headwater.cluster.order import OnlyOnDriver, read
-from headwater.delta import Delta, positional
+from headwater.delta import Delta
 from headwater.errors import HeadwaterError
 from headwater.operators.aggregate import Aggregate
 from headwater.operators.arrange import Arrange
-from headwater.operators.operator import Input, schema_of
+from headwater.operators.operator import Input
+from headwater.rows import fitted
 from headwater.state import compaction
 from headwater.state.arrangement import Arrangement
 from headwater.store import runfiles
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from headwater.cluster.order import Merge, Order, Part
     from headwater.operators.operator import State
+    from headwater.rows import Columns
     from headwater.state.runs import Run
 
     Batches = Iterator[pa.RecordBatch]
@@ -57,14 +59,12 @@ def bring_in(text: str) -> Callable[[Batches], Batches]:
     return run
 
 
-def take_in(text: str, step: int) -> Callable[[Batches], Batches]:
+def take_in(text: str, step: int, columns: Columns) -> Callable[[Batches], Batches]:
     """The tasks of wave 0 on rows that Spark reads itself, all of which are new rows of a step."""
 
     def run(batches: Batches) -> Batches:
-        order = read(text)
-        task = Task(order, 0)
-        types = order.steps[step].types
-        return messages.sent(task.entering((step, _typed(piece, types)) for piece in _gathered(batches)))
+        task = Task(read(text), 0)
+        return messages.sent(task.entering((step, Delta.inserting(fitted(piece, columns))) for piece in gathered(batches)))
 
     return run
 
@@ -241,7 +241,7 @@ class Task:
             yield run
 
     def _refused(self, error: Exception) -> Message:
-        return Message.note(self._end, self._shard, {"refused": str(error) or "only Spark can evaluate a part of it"})
+        return Message.refusal(self._end, self._shard, error)
 
     @property
     def _end(self) -> int:
@@ -263,7 +263,7 @@ def _content(order: Order, part: Part) -> Iterator[Delta]:
         yield Delta(rows.rows.slice(start, _ROWS), rows.weights[start : start + _ROWS])
 
 
-def _gathered(batches: Batches) -> Iterator[pa.RecordBatch]:
+def gathered(batches: Batches) -> Iterator[pa.RecordBatch]:
     """The same rows in larger batches."""
     waiting: list[pa.RecordBatch] = []
     count = 0
@@ -274,9 +274,3 @@ def _gathered(batches: Batches) -> Iterator[pa.RecordBatch]:
         if waiting and (batch is None or count >= _ROWS):
             yield pa.concat_batches(waiting)
             waiting, count = [], 0
-
-
-def _typed(rows: pa.RecordBatch, types: Iterable[pa.DataType]) -> Delta:
-    """Rows as Spark gives them, in the engine's types and under its names."""
-    schema = schema_of(tuple(types))
-    return Delta.inserting(rows.rename_columns(schema.names).cast(positional(schema)))

@@ -21,7 +21,7 @@ from headwater.store.disk import LocalDisk
 from headwater.store.manifest import RUNS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from headwater.runtime.catalog import Snapshot
     from headwater.store.disk import Disk
@@ -34,11 +34,17 @@ class Yard:
 
     disk: Disk
     reserve: Callable[[], str]
+    keep: Callable[[Collection[str]], None] = lambda _: None
     names: list[str] = field(default_factory=list)
 
     def new_name(self) -> str:
         self.names.append(self.reserve())
         return self.names[-1]
+
+    def hold(self, names: Collection[str]) -> None:
+        """Files that are there already stay as well."""
+        self.names.extend(names)
+        self.keep(names)
 
 
 class Yards(Protocol):
@@ -64,7 +70,7 @@ class StoreYards:
         self._store = store
 
     def open(self) -> Yard:
-        return Yard(self._store.disk, self._store.reserve)
+        return Yard(self._store.disk, self._store.reserve, self._store.hold)
 
     def settled(self, yard: Yard, now: Callable[[], Snapshot]) -> None:  # noqa: ARG002
         self._store.release(yard.names)

@@ -30,10 +30,11 @@ _UNKNOWN = 1e5
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """What is known of a table or view: its rows now, where it is kept already, and its key."""
+    """What is known of a table or view: its rows now, where it is kept already, and its key; or only how many rows it has."""
 
     kept: Arrangement | None
     key: Key | None
+    rows: Callable[[], int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +81,8 @@ class Estimator:
         facts = self._facts.get(source)
         unique = () if facts is None or facts.key is None else (frozenset(facts.key),)
         kept = None if facts is None else facts.kept
+        if facts is not None and facts.rows is not None:
+            return _guessed(float(facts.rows()), unique, known=True)
         if kept is None or not len(kept):
             return _guessed(_UNKNOWN, unique, known=False)
 

@@ -44,7 +44,7 @@ class Recompute:
             raise EvaluationFailed(failure(error)) from error
 
     def answer(
-        self, text: str, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch], time_zone: str
+        self, text: str, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch | DataFrame], time_zone: str
     ) -> tuple[StructType, pa.Table]:
         """The answer of SQL, read in a time zone, over the given rows, and its columns."""
         frames = {name: self.frame(schemas[name], rows)._jdf.queryExecution().analyzed() for name, rows in contents.items()}
@@ -54,8 +54,10 @@ class Recompute:
             found = session.sql(text)
         return found.schema, found.toArrow()
 
-    def frame(self, schema: StructType, rows: pa.RecordBatch) -> DataFrame:
+    def frame(self, schema: StructType, rows: pa.RecordBatch | DataFrame) -> DataFrame:
         """Rows of the engine as a DataFrame under the users' names."""
+        if not isinstance(rows, pa.RecordBatch):
+            return rows.toDF(*schema.names)
         table: Any = pa.Table.from_batches([rows]).rename_columns(schema.names)
         return self.spark().createDataFrame(table, schema)
 

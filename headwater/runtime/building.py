@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from headwater.delta import Delta
 from headwater.operators.arrange import Arrange
-from headwater.runtime.driver import run_epoch
+from headwater.runtime.driver import NOTHING_OUTSIDE, run_epoch
 from headwater.runtime.history import read
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Snapshot
-    from headwater.runtime.driver import Work
+    from headwater.runtime.driver import Outer, Work
     from headwater.runtime.executors import Executors
     from headwater.runtime.history import Change
     from headwater.runtime.recording import Passed
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 class Building:
     """The states that a catalog needs beyond those that there are, and how it changes the views that are rebuilt."""
 
-    def __init__(self, now: Snapshot, catalog: Catalog, rebuilt: Collection[str]) -> None:
+    def __init__(self, now: Snapshot, catalog: Catalog, rebuilt: Collection[str] = (), loads: Outer = NOTHING_OUTSIDE) -> None:
+        """`loads` are the rows with which new tables begin, by the steps that give them."""
         old = now.catalog
+        self._loads = loads
         self.catalog = catalog
         self.states: dict[Step, State] = {}
         self.work: dict[Step, Work] = {}
@@ -55,14 +57,18 @@ class Building:
 
     def start(self, now: Snapshot, executors: Executors) -> None:
         """Builds everything over the content at a snapshot."""
-        placed = executors.build(now, self.catalog, self._new) if now.is_whole else None
+        # Of an attached table, nothing has changed yet.
+        changes = [step for step in self._new if step in self.catalog.attached]
+        steps = [step for step in self._new if step not in changes]
+        placed = executors.build(now, self.catalog, steps, self._loads) if now.is_whole else None
         if placed is None:
-            content = now.content
-            content.build(self._new)
+            content = now.content_with(self._loads)
+            content.build(steps)
             self.states = content.built
             self.work = {step: content.work[step] for step in self.states}
         else:
             self.states = placed
+        self.states.update((step, step.operator.start()[0]) for step in changes)
         states = {**now.states, **self.states}
         for name, view in self._views.items():
             kept = states[view.contents][0]

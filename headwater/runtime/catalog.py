@@ -15,10 +15,11 @@ from headwater.compiler.dataflow import in_order
 from headwater.delta import positional
 from headwater.errors import LostState
 from headwater.operators.arrange import Arrange
-from headwater.runtime.driver import Backfill
+from headwater.runtime.driver import NOTHING_OUTSIDE, Backfill
+from headwater.runtime.outside import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -30,12 +31,14 @@ if TYPE_CHECKING:
     from headwater.frontend.catalyst import Query
     from headwater.operators.operator import Key, State
     from headwater.operators.ordering import Order
+    from headwater.runtime.driver import Outer
+    from headwater.runtime.outside import Outside
     from headwater.state.arrangement import Arrangement
 
 
 @dataclass(frozen=True, eq=False)
 class TableEntry:
-    """A table: where its changes enter, and where its rows are kept."""
+    """A table: where its changes enter, and where its rows are kept; if it is attached to rows outside, its changes only."""
 
     name: str
     schema: StructType
@@ -43,6 +46,7 @@ class TableEntry:
     key: Key | None
     source: Step
     contents: Step
+    attached: Outside | None = None
 
     @property
     def output(self) -> Step:
@@ -112,7 +116,12 @@ class Catalog:
     @cached_property
     def arranged(self) -> dict[Step, Step]:
         """For each step whose output is kept, one that keeps it."""
-        return {step.inputs[0]: step for step in self.steps if isinstance(step.operator, Arrange)}
+        return keepers(self.steps, self)
+
+    @cached_property
+    def attached(self) -> dict[Step, TableEntry]:
+        """The attached tables, by the step that keeps their changes."""
+        return {table.contents: table for table in self.tables.values() if table.attached is not None}
 
     def behind(self, entry: Entry) -> list[Step]:
         """The steps that a table or view consists of: for a table, where its rows are kept."""
@@ -213,17 +222,43 @@ class Snapshot:
 
     def contents(self, entry: Entry) -> Delta:
         """The rows of a table or view, consolidated."""
+        if isinstance(entry, TableEntry) and entry.attached is not None:
+            return Content(entry.attached, self.kept(entry)).delta()
         return self.kept(entry).contents()
+
+    def total(self, entry: Entry) -> int:
+        """How many rows a table or view has."""
+        if isinstance(entry, TableEntry) and entry.attached is not None:
+            return Content(entry.attached, self.kept(entry)).total
+        return self.kept(entry).total
+
+    @property
+    def outer(self) -> Outer:
+        """The content of attached tables, by the steps that give it."""
+        return {
+            table.source: Content(table.attached, self.states[step][0])
+            for step, table in self.catalog.attached.items()
+            if table.attached is not None and step in self.states
+        }
 
     @property
     def content(self) -> Backfill:
         """What steps give at this epoch, taken from the arrangements there are."""
+        return self.content_with(NOTHING_OUTSIDE)
+
+    def content_with(self, outer: Outer) -> Backfill:
+        """The same, with the content of further tables that are outside."""
+        outer = {**self.outer, **outer}
         if self.is_whole:
-            return Backfill(self.states, self.catalog.arranged)
-        readers = {step.inputs[0]: step for step in self.states if isinstance(step.operator, Arrange)}
+            return Backfill(self.states, self.catalog.arranged, outer=outer)
         lost = {table.source: self._lost(table) for table in self.tables.values() if table.contents not in self.states}
-        return Backfill(self.states, readers, lost)
+        return Backfill(self.states, keepers(self.states, self.catalog), lost, outer)
 
     def readers(self, name: str) -> list[ViewEntry]:
         """The views that read a table or view directly."""
         return self.catalog.readers(name)
+
+
+def keepers(steps: Iterable[Step], catalog: Catalog) -> dict[Step, Step]:
+    """For each step whose output one of the given ones keeps, that one; what keeps changes only is none."""
+    return {step.inputs[0]: step for step in steps if isinstance(step.operator, Arrange) and step not in catalog.attached}

@@ -32,10 +32,13 @@ if TYPE_CHECKING:
 
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
+    from headwater.runtime.outside import Content
 
     States = Mapping[Step, State]
+    Outer = Mapping[Step, Content]
 
 _NONE: States = MappingProxyType({})
+NOTHING_OUTSIDE: Outer = MappingProxyType({})
 _NOTHING_LOST: Mapping[Step, Exception] = MappingProxyType({})
 # So many rows are in memory at a time where a sum takes them in.
 _SLICE = 1 << 18
@@ -188,8 +191,18 @@ def _input(child: Step, states: States, outcome: Outcome) -> Input:
 class Backfill:
     """Builds new steps over existing content: their states, and what they give, as if they had been there from the start."""
 
-    def __init__(self, states: States, readers: Mapping[Step, Step], lost: Mapping[Step, Exception] = _NOTHING_LOST) -> None:
-        """`readers` maps a step to an arrangement of its output, if there is one; `lost` are tables whose rows are gone."""
+    def __init__(
+        self,
+        states: States,
+        readers: Mapping[Step, Step],
+        lost: Mapping[Step, Exception] = _NOTHING_LOST,
+        outer: Outer = NOTHING_OUTSIDE,
+    ) -> None:
+        """`readers` maps a step to an arrangement of its output, if there is one.
+
+        `lost` are tables whose rows are gone, `outer` those of which some are outside.
+        """
+        self.outer = outer
         self.built: dict[Step, State] = {}
         self.work: dict[Step, Work] = {}
         self._existing = states
@@ -203,11 +216,16 @@ class Backfill:
         last = {child: step for step in steps for child in step.inputs}
         readers = Counter(child for step in steps for child in step.inputs)
         self._passing = {step for step in steps if _passes_on(step) and _is_absorbed(step, last, readers)}
+        done: dict[Step, list[Step]] = {step: [] for step in steps}
+        for child, reader in last.items():
+            while reader in self._passing:
+                # It reads when it is read.
+                reader = last[reader]  # noqa: PLW2901
+            done[reader].append(child)
         for step in steps:
             self._build(step)
-            for child in step.inputs:
-                if last[child] is step:
-                    self._contents.pop(child, None)
+            for child in done[step]:
+                self._contents.pop(child, None)
 
     def content(self, step: Step) -> Delta:
         """All rows that a step gives now."""
@@ -237,6 +255,10 @@ class Backfill:
             raise self._lost[step]
         started = perf_counter()
         state, first = step.operator.start()
+        if step in self.outer:
+            self._contents[step] = self.outer[step].delta()
+            self.work[step] = Work(0, len(self._contents[step]), perf_counter() - started, rebuilt=True)
+            return state
         if step in self._passing:
             # What it gives is asked for by the one that absorbs it.
             return state

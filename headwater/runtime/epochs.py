@@ -19,7 +19,7 @@ from headwater.delta import Delta
 from headwater.errors import DamagedFile, UnknownEpoch
 from headwater.runtime.building import Building
 from headwater.runtime.catalog import Snapshot, ViewEntry
-from headwater.runtime.driver import Backfill, run_epoch
+from headwater.runtime.driver import NOTHING_OUTSIDE, Backfill, run_epoch
 from headwater.runtime.executors import NoExecutors
 from headwater.runtime.history import History
 from headwater.runtime.journal import NoJournal
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Entry
-    from headwater.runtime.driver import Outcome, Work
+    from headwater.runtime.driver import Outcome, Outer, Work
     from headwater.runtime.executors import Executors
     from headwater.runtime.history import Change
     from headwater.runtime.journal import Journal
@@ -113,14 +113,16 @@ class Epochs:
         self.executors.learn(sources, perf_counter() - started)
         return outcome
 
-    def define(self, catalog: Catalog, rebuilt: Collection[str] = ()) -> None:
+    def define(self, catalog: Catalog, rebuilt: Collection[str] = (), loads: Outer = NOTHING_OUTSIDE) -> None:
         """Replaces the catalog as one epoch; the history tells what that changed in the views that are `rebuilt`.
+
+        New tables begin with what they load.
 
         The new steps are built beside the commits that go on meanwhile, and brought up to them: first beside the next ones, and
         the rest, when it is small, while the others wait.
         """
         with self.defining:
-            building = Building(self.now, catalog, rebuilt)
+            building = Building(self.now, catalog, rebuilt, loads)
             try:
                 with self._recording(building.read) as recording:
                     building.start(recording.reached, self.executors)

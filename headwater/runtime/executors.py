@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from headwater.delta import Delta
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Snapshot
-    from headwater.runtime.driver import Outcome
+    from headwater.runtime.driver import Outcome, Outer
 
 
 class Executors(Protocol):
@@ -21,8 +21,11 @@ class Executors(Protocol):
         """The next states after changes of tables; None if the driver is to compute them."""
         ...
 
-    def build(self, now: Snapshot, catalog: Catalog, steps: Sequence[Step]) -> dict[Step, State] | None:
-        """The states of new steps of a catalog, each after its inputs, over the content of a snapshot; None: by the driver."""
+    def build(self, now: Snapshot, catalog: Catalog, steps: Sequence[Step], loads: Outer) -> dict[Step, State] | None:
+        """The states of new steps of a catalog, each after its inputs, over the content of a snapshot; None: by the driver.
+
+        New tables begin with what they load.
+        """
         ...
 
     def learn(self, sources: Mapping[Step, Delta], seconds: float) -> None:
@@ -39,7 +42,7 @@ class NoExecutors:
 
     def epoch(self, now: Snapshot, sources: Mapping[Step, Delta]) -> Outcome | None: ...
 
-    def build(self, now: Snapshot, catalog: Catalog, steps: Sequence[Step]) -> dict[Step, State] | None: ...
+    def build(self, now: Snapshot, catalog: Catalog, steps: Sequence[Step], loads: Outer) -> dict[Step, State] | None: ...
 
     def learn(self, sources: Mapping[Step, Delta], seconds: float) -> None: ...
 

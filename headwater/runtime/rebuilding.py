@@ -76,6 +76,10 @@ class Costs:
         if count < _MANY:
             return False
         steps = _steps_to_build(now.catalog, sources)
+        outside = {table.source for table in now.catalog.attached.values()}
+        if any(not outside.isdisjoint(now.catalog.below[step]) for step in steps):
+            # Its rows would have to be brought here.
+            return False
         known = self._changed.get(frozenset(sources), {})
         delta = count * sum(self._rate(known, step) for step in steps)
         if delta < _SECONDS or any(view.refresh == "incremental" for view in _views(now.catalog, steps)):

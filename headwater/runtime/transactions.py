@@ -21,6 +21,7 @@ import pyarrow as pa
 from headwater.delta import Delta
 from headwater.errors import DuplicateKey, InvalidRows, MissingKey, MissingRow, NullKey
 from headwater.runtime.driver import Backfill
+from headwater.runtime.outside import Content
 from headwater.state import sharing
 from headwater.state.consolidation import consolidate, group_rows
 from headwater.state.hashing import hash_rows
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Snapshot, TableEntry
-    from headwater.state.arrangement import Arrangement
+    from headwater.state.arrangement import Arrangement, Matches
 
 # Of more rows than this, hashes are sorted to see that there are no equal ones, which takes less memory than a table of them.
 _FEW = 1 << 16
@@ -89,7 +90,10 @@ class Staging:
             return self._snapshot.content
         tables = self._snapshot.tables.values()
         states = {table.contents: (self._settled(table).contents,) for table in tables}
-        return Backfill(states, {table.source: table.contents for table in tables})
+        outer = {
+            table.source: Content(table.attached, states[table.contents][0]) for table in tables if table.attached is not None
+        }
+        return Backfill(states, {table.source: table.contents for table in tables if table.attached is None}, outer=outer)
 
     def insert(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         self._require_values(table, rows)
@@ -97,17 +101,24 @@ class Staging:
         staged = self._state(table)
         if table.key is not None:
             self._require_distinct(table, rows)
+        if table.attached is not None:
+            # What is there is outside, and not looked at.
+            staged = replace(staged, cancels=True)
+        elif table.key is not None:
             staged = self._require_new(table, rows, staged)
         elif staged.deletes:
             staged = replace(staged, cancels=True)
         self._add(table, staged, Delta.inserting(rows))
 
     def delete(self, table: TableEntry, rows: pa.RecordBatch) -> None:
-        """Removes rows; each must be there, as often as it is removed."""
+        """Removes rows; each must be there, as often as it is removed, which is only known of tables that are not attached."""
         sharing.prepare(rows)
         wanted = Delta.inserting(rows)
         if not _distinct(rows, table.indexed):
             wanted = consolidate(wanted)
+        if table.attached is not None:
+            self._add(table, replace(self._state(table), cancels=True), -wanted)
+            return
         staged = self._settled(table)
         present = staged.contents.weights_of(wanted.rows)
         missing = np.flatnonzero(present < wanted.weights)
@@ -127,7 +138,11 @@ class Staging:
         sharing.prepare(rows)
         self._require_distinct(table, rows)
         staged = self._settled(table)
-        found = staged.contents.lookup(rows, table.key).existing()
+        found: Matches | Delta
+        if table.attached is None:
+            found = staged.contents.lookup(rows, table.key).existing()
+        else:
+            found = Content(table.attached, staged.contents).found(rows)
         delta = Delta.inserting(rows)
         if len(found):
             # A row that is replaced by its like is no change.
@@ -144,6 +159,14 @@ class Staging:
             # Who catches this may commit what came before, but no half of it.
             self._staged = staged
             raise
+
+    def change(self, table: TableEntry, delta: Delta) -> None:
+        """Changes rows as a delta says that is known to fit."""
+        self._add(table, replace(self._state(table), cancels=True), delta)
+
+    def kept(self, table: TableEntry) -> Arrangement:
+        """What is kept of a table, with all changes so far."""
+        return self._settled(table).contents
 
     def _add(self, table: TableEntry, staged: Staged, delta: Delta, *, deletes: bool = False) -> None:
         if len(delta):

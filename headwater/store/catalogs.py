@@ -9,7 +9,7 @@ not know the steps of an older one goes on with the tables as they are, and buil
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType
@@ -18,6 +18,7 @@ from headwater.compiler.compiler import Compiler, Known
 from headwater.compiler.dataflow import Step
 from headwater.errors import NotSupported, UnreadableCatalog
 from headwater.runtime.catalog import Catalog, TableEntry, ViewEntry
+from headwater.runtime.outside import Place
 from headwater.schema import arrow_schema
 from headwater.store.codec import Decoder, Encoder
 
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from headwater.engine import Engine
+    from headwater.operators.operator import Key
     from headwater.runtime.catalog import Entry
+    from headwater.runtime.outside import Outside
 
     Json = dict[str, Any]
 
@@ -65,6 +68,9 @@ def _described(entry: Entry, encoder: Encoder, numbers: Mapping[Step, int]) -> J
     described = {"name": entry.name, "schema": encoder.number(entry.schema), "contents": numbers[entry.contents]}
     if isinstance(entry, TableEntry):
         plain = {"columns": entry.schema.jsonValue(), "key": entry.key}
+        if entry.attached is not None:
+            assert entry.attached.place is not None
+            plain["attached"] = asdict(entry.attached.place)
         return {"kind": "table", **described, "key": encoder.number(entry.key), "source": numbers[entry.source], "plain": plain}
     more = {"query": encoder.number(entry.query), "refresh": entry.refresh, "order": encoder.number(entry.order)}
     return {"kind": "view", **described, **more, "output": numbers[entry.output], "plain": {"text": entry.query.text}}
@@ -87,7 +93,7 @@ def decode_catalog(described: Json, engine: Engine) -> Catalog:
         {values[node]: steps[step] for node, step in described["known"]},
         {(steps[step], tuple(key)): steps[kept] for step, key, kept in described["arranged"]},
     )
-    entries = [_entry(entry, values, steps) for entry in described["entries"]]
+    entries = [_entry(entry, values, steps, engine) for entry in described["entries"]]
     return Catalog({entry.name.lower(): entry for entry in entries}, Compiler(engine.engines, known))
 
 
@@ -107,16 +113,26 @@ def decode_tables(described: Json, engine: Engine) -> tuple[Catalog, dict[int, S
     for entry in described["entries"]:
         if entry["kind"] == "table":
             columns, key = StructType.fromJson(entry["plain"]["columns"]), entry["plain"]["key"]
-            catalog = engine.definitions.table(catalog, entry["name"], columns, None if key is None else tuple(key)).catalog
+            key = None if key is None else tuple(key)
+            attached = _attached(entry, columns, key, engine)
+            catalog = engine.definitions.table(catalog, entry["name"], columns, key, attached).catalog
             kept[entry["contents"]] = catalog.tables[entry["name"].lower()].contents
     views = [Wanted(e["name"], e["plain"]["text"], e["refresh"]) for e in described["entries"] if e["kind"] == "view"]
     return catalog, kept, views
 
 
-def _entry(described: Json, values: list[Any], steps: list[Step]) -> Entry:
+def _attached(described: Json, schema: StructType, key: Key | None, engine: Engine) -> Outside | None:
+    """What a table is attached to; releases before attached tables say nothing of it."""
+    place = described["plain"].get("attached")
+    return None if place is None else engine.outside(described["name"], schema, key, Place(**place))
+
+
+def _entry(described: Json, values: list[Any], steps: list[Step], engine: Engine) -> Entry:
     name, schema, contents = described["name"], values[described["schema"]], steps[described["contents"]]
     if described["kind"] == "table":
-        return TableEntry(name, schema, arrow_schema(schema), values[described["key"]], steps[described["source"]], contents)
+        key = values[described["key"]]
+        attached = _attached(described, schema, key, engine)
+        return TableEntry(name, schema, arrow_schema(schema), key, steps[described["source"]], contents, attached)
     return ViewEntry(
         name=name,
         query=values[described["query"]],

@@ -34,12 +34,14 @@ class Relation:
     kind: str
     name: str
     rows: int | None
-    """None if they were in a file that is damaged."""
+    """None if they were in a file that is damaged. Of an attached table, those that came less those that went."""
     state_bytes: int
     """On disk; what several views share counts for each of them."""
     maintenance: str | None = None
     refresh: str | None = None
     query: str | None = None
+    attached: str | None = None
+    """Where the rows of an attached table are."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ def _relation(
     kept = (each for step in catalog.behind(entry) for each in states[step] or ())
     size = sum(place.bytes for each in kept for place in each.runs)
     if isinstance(entry, TableEntry):
-        return Relation("table", entry.name, rows, size)
+        attached = None if entry.attached is None else str(entry.attached.place)
+        return Relation("table", entry.name, rows, size, attached=attached)
     text = entry.query.text
     return Relation("view", entry.name, rows, size, maintenance(entry), entry.refresh, None if text is None else text.strip())
 

@@ -12,6 +12,7 @@ still writes is void from then on. Locks are taken in this order: `defining` of 
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -87,7 +88,7 @@ class Store:
         self._prepared = ""
         """The file of the catalog that is about to be defined."""
         self._reserving = Lock()
-        self._reserved: frozenset[str] = frozenset()
+        self._reserved: tuple[str, ...] = ()
         """How the names of files begin that jobs on executors may have written, or be writing."""
         self._unsettled = False
         """Whether jobs may have given names that are not certain yet."""
@@ -268,14 +269,21 @@ class Store:
         """The name of a file that a job may write, and the beginning of names of others, none of which is removed."""
         name = self._new_file()
         with self._reserving:
-            self._reserved |= {name.removesuffix(".arrow")}
+            self._reserved += (name.removesuffix(".arrow"),)
         self._unsettled = True
         return name
+
+    def hold(self, names: Collection[str]) -> None:
+        """Files that are not removed, whether they are needed or not, until they are released as often as they are held."""
+        with self._reserving:
+            self._reserved += tuple(name.removesuffix(".arrow") for name in names)
 
     def release(self, names: Collection[str]) -> None:
         """What a job has written under these names is in the present snapshot by now, or can be removed."""
         with self._reserving:
-            self._reserved -= {name.removesuffix(".arrow") for name in names}
+            reserved = Counter(self._reserved)
+            reserved.subtract(name.removesuffix(".arrow") for name in names)
+            self._reserved = tuple(reserved.elements())
 
     # -- the end
 
@@ -357,7 +365,7 @@ class Store:
         for folder in manifest.FOLDERS:
             found = self._disk.files(folder)
             # In this order: what is not reserved any more is in the present snapshot, if it counts.
-            reserved = tuple(self._reserved)
+            reserved = self._reserved
             used = needed | self._in_use()
             for name in found:
                 if name not in used and _fence(name) <= self._lease.fence and not name.startswith(reserved):

@@ -39,6 +39,7 @@ def expected(numbers: int) -> Counter[tuple[int, int]]:
 def test_a_merge_that_begins_meanwhile_loses_nothing(folded: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "LARGE", 4)
     monkeypatch.setattr(runs, "FEW", 0)
+    monkeypatch.setattr(arrangements, "_WHOLE", 0)
     gate = Event()
     thread = ThreadPoolExecutor(1)
     monkeypatch.setattr(compaction, "_thread", lambda: thread)
