@@ -121,7 +121,7 @@ class Cluster:
         Of `states` those of the steps and of their inputs are used. Where a change is `Whole`, the step's readers find all of
         it arranged already. What steps give stays where it is, but for the `wanted` ones.
         """
-        self._require_ready(yard)
+        self.require_ready(yard)
         changes: Changes = {step: self._readable(change) for step, change in given.items()}
         involved = _involved(steps, changes)
         fold = Fold(yard.disk, yard.new_name)
@@ -138,7 +138,7 @@ class Cluster:
         except JobFailed as error:
             # Perhaps it was one of an executor that came later than the last look.
             self._ready.clear()
-            self._require_ready(yard)
+            self.require_ready(yard)
             if any(isinstance(change, Frame) for _, change in _each(changes)) and error.__cause__ is not None:
                 # Or the rows cannot be had.
                 raise EvaluationFailed(failure(error.__cause__)) from error
@@ -148,7 +148,7 @@ class Cluster:
                 yard.disk.remove(file)
         return Ran(_outcome(order, before, found, yard.disk), order.waves.count, order.shards)
 
-    def _require_ready(self, yard: Yard) -> None:
+    def require_ready(self, yard: Yard) -> None:
         """Raises unless executors can do jobs in this yard; they are asked once."""
         context = self.spark().sparkContext
         asked = (context.applicationId or "", yard.disk.place)

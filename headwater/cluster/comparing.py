@@ -52,9 +52,10 @@ class Weighted:
 
 def difference(cluster: Cluster, found: Sequence[Weighted], kept: Arrangement, yard: Yard, title: str) -> Delta:
     """The sum of the rows that Spark reads, less those that are kept, consolidated."""
+    cluster.require_ready(yard)
     fold = Fold(yard.disk, yard.new_name)
     fold.write([(kept,)])
-    (stored,) = fold.exchanged((kept,))
+    (stored,) = fold.stored((kept,))
     frames = [(cluster.moved(each.rows.frame()), each) for each in found]
     count = max(cluster.cores, -(-len(stored) // _ROWS), *(pieces(frame) for frame, _ in frames))
     spread = [
@@ -63,7 +64,7 @@ def difference(cluster: Cluster, found: Sequence[Weighted], kept: Arrangement, y
     # A shard to which nothing comes has something to tell as well.
     called = cluster.session().range(0, count, 1, 1).mapInArrow(_call, messages.SCHEMA)
     met = union([called, *spread]).repartitionById(count, "shard")
-    settled = met.mapInArrow(_settle(yard.disk.place, json.dumps(asdict(Kept.stored(stored))), count), messages.SCHEMA)
+    settled = met.mapInArrow(_settle(yard.disk.address, json.dumps(asdict(Kept.stored(stored))), count), messages.SCHEMA)
     parts = [Delta.empty(stored.schema)]
     for message in cluster.collected(settled, title):
         if message.route == NOTE:

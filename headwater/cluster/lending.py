@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.cluster.order import run_at
+from headwater.errors import ExecutorsNotReady, JobFailed
 from headwater.store.folding import Fold
 from headwater.store.manifest import Kept
 
@@ -57,17 +58,22 @@ class Lending:
     def frame(
         self, kept: Arrangement, visible: Sequence[DataType], order: Sequence[Order], now: Callable[[], Snapshot]
     ) -> DataFrame | None:
-        """The rows in the order given, their first columns in these types of Spark's; None if a file is gone already."""
+        """The rows in the order given, their first columns in these types of Spark's; None if executors cannot read them."""
         self._recall()
         yard = self._yards.open()
+        try:
+            self._cluster.require_ready(yard)
+        except (ExecutorsNotReady, JobFailed):
+            self._yards.settled(yard, now)
+            return None
         fold = Fold(yard.disk, yard.new_name)
         fold.write([(kept,)])
-        (stored,) = fold.exchanged((kept,))
+        (stored,) = fold.stored((kept,))
         yard.hold([run.file for run in stored.runs if run.file is not None])
         if any(yard.disk.size(run.file) is None for run in stored.runs if run.file is not None):
             self._yards.settled(yard, now)
             return None
-        frame = self._read(stored, yard.disk.place, visible)
+        frame = self._read(stored, yard.disk.address, visible)
         if order:
             frame = frame.orderBy(*(_key(frame, key) for key in order)).select(*(f"c{i}" for i in range(len(visible))))
         jvm: Any = frame.sparkSession._jvm  # noqa: SLF001  (py4j)
