@@ -22,7 +22,7 @@ from benchmarks.data import ddl
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from benchmarks.data import Changing
 
@@ -92,6 +92,7 @@ class Recompute:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark.newSession()
+        self._frames: dict[str, DataFrame] = {}
 
     def cache(self, tables: Mapping[str, pa.Table], query: str) -> None:
         """Puts the columns that the query reads into the cache; the others would change nothing but the time of this."""
@@ -99,11 +100,15 @@ class Recompute:
         for name, rows in tables.items():
             note(f"caching {name} in Spark")
             columns = [column for column in rows.column_names if column in words] or rows.column_names[:1]
-            with tempfile.TemporaryDirectory() as directory:
-                _write(rows.select(columns), Path(directory))
-                frame = self._spark.read.parquet(directory).cache()
-                frame.count()
-            frame.createOrReplaceTempView(name)
+            self._frames[name] = self._cached(rows.select(columns))
+            self._frames[name].createOrReplaceTempView(name)
+
+    def _cached(self, rows: pa.Table) -> DataFrame:
+        with tempfile.TemporaryDirectory() as directory:
+            _write(rows, Path(directory))
+            frame = self._spark.read.parquet(directory).cache()
+            frame.count()
+        return frame
 
     def drop(self) -> None:
         self._spark.catalog.clearCache()
@@ -117,6 +122,22 @@ class Recompute:
         for _ in range(min(WARM_UPS, repeats)):
             self.answer(query)
         return median(seconds(lambda: self.answer(query)) for _ in range(repeats))
+
+    def seconds_with_change(self, name: str, key: str, change: tuple[pa.Table, pa.Table], query: str) -> float:
+        """The time to bring a table in the cache up to date, given the rows that go and come in the cache, and to answer."""
+        note("changing the cache and recomputing by Spark")
+        frame = self._frames[name]
+        going, coming = self._cached(change[0].select([key])), self._cached(change[1].select(frame.columns))
+        started = perf_counter()
+        changed = frame.join(going, key, "left_anti").unionByName(coming).cache()
+        changed.count()
+        changed.createOrReplaceTempView(name)
+        self.answer(query)
+        took = perf_counter() - started
+        frame.createOrReplaceTempView(name)
+        for used in (changed, going, coming):
+            used.unpersist()
+        return took
 
 
 def require_spark_agrees(session: hw.Session, tables: Mapping[str, pa.Table], queries: Mapping[str, str]) -> None:

@@ -83,9 +83,12 @@ def break_even(results: Results) -> Picture | None:
     for name, colour in zip(dict.fromkeys(figure.workload for figure in figures), (BLUE, ORANGE), strict=False):
         mine = [figure for figure in figures if figure.workload == name]
         ax.loglog([f.details["per_cent"] for f in mine], [f.value for f in mine], marker="o", color=colour, label=name)
-    ax.axhline(1, color=GREY, linestyle="--", label="Spark recompute")
+        changed = [f for f in results.figures if f.workload == name and f.measure == "share of change and recompute"]
+        places, shares = [f.details["per_cent"] for f in changed], [f.value for f in changed]
+        ax.loglog(places, shares, marker="o", linestyle=":", color=colour, label=f"{name}, Spark's table changed as well")
+    ax.axhline(1, color=GREY, linestyle="--", label="Spark")
     ax.set_xlabel("rows changed, % of the table")
-    ax.set_ylabel("refresh, as a multiple of the recompute")
+    ax.set_ylabel("refresh, as a multiple of Spark's time")
     ax.set_title("Large changes: where recomputing begins to win")
     ax.legend()
     return picture

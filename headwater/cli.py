@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path  # noqa: TC003  (typer reads it)
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -95,6 +96,16 @@ def restore(target: Backup, directory: Directory) -> None:
         from headwater.directories import show_restore
 
         show_restore(target, directory)
+
+
+@app.command("zip")
+def parcel(target: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as headwater.zip.")]) -> None:
+    """Writes this package as one file, for executors that do not have it: spark-submit --py-files FILE."""
+    with _errors():
+        from headwater.cluster import parcel
+
+        size = parcel.write(target)
+    typer.echo(f"{target}: {size:,} bytes")
 
 
 def main() -> None:

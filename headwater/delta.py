@@ -19,7 +19,7 @@ import pyarrow as pa
 from headwater.picking import rows_at
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -29,6 +29,41 @@ if TYPE_CHECKING:
 def positional(schema: pa.Schema) -> pa.Schema:
     """The same types under the engine's own names ``c0, c1, …``; NULL is allowed everywhere."""
     return pa.schema([pa.field(f"c{i}", field.type) for i, field in enumerate(schema)])
+
+
+# More equal weights than this are one number in memory (an array of stride 0).
+_MANY = 1 << 16
+
+
+def uniform(weight: int, count: int) -> Weights:
+    """The same weight so many times."""
+    return np.full(count, weight, np.int64) if count <= _MANY else np.broadcast_to(np.int64(weight), count)
+
+
+def is_one_number(weights: Weights) -> bool:
+    """Whether they are all the same, and kept as such."""
+    return len(weights) > 0 and weights.strides == (0,)
+
+
+def end_to_end(parts: Sequence[Weights]) -> Weights:
+    """Weights, numbers or vectors, of rows that are put together."""
+    if len(parts) == 1:
+        return parts[0]
+    if all(map(is_one_number, parts)) and len({int(part[0]) for part in parts}) == 1:
+        return uniform(int(parts[0][0]), sum(map(len, parts)))
+    return np.concatenate(parts)
+
+
+def taken(weights: Weights, places: NDArray[np.int64]) -> Weights:
+    """The weights at the places."""
+    return uniform(int(weights[0]), len(places)) if is_one_number(weights) else weights.take(places, axis=0)
+
+
+def products(left: Weights, right: Weights) -> Weights:
+    """Weights of pairs of rows."""
+    if is_one_number(left) and is_one_number(right):
+        return uniform(int(left[0]) * int(right[0]), len(left))
+    return left * right
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +79,7 @@ class Delta:
 
     @staticmethod
     def inserting(rows: pa.RecordBatch) -> Delta:
-        return Delta(rows, np.ones(rows.num_rows, np.int64))
+        return Delta(rows, uniform(1, rows.num_rows))
 
     @staticmethod
     def concat(deltas: Sequence[Delta]) -> Delta:
@@ -52,20 +87,32 @@ class Delta:
         if len(deltas) == 1:
             return deltas[0]
         full = [delta for delta in deltas if len(delta)] or deltas[:1]
-        return Delta(pa.concat_batches([delta.rows for delta in full]), np.concatenate([delta.weights for delta in full]))
+        return Delta(pa.concat_batches([delta.rows for delta in full]), end_to_end([delta.weights for delta in full]))
 
     def __len__(self) -> int:
         return self.rows.num_rows
 
     def __neg__(self) -> Delta:
-        return Delta(self.rows, -self.weights)
+        return Delta(self.rows, uniform(-int(self.weights[0]), len(self)) if is_one_number(self.weights) else -self.weights)
 
     @property
     def schema(self) -> pa.Schema:
         return self.rows.schema
 
+    def in_slices(self, size: int) -> Iterator[Delta]:
+        """The same in slices of so many rows."""
+        if len(self) <= size:
+            yield self
+            return
+        for start in range(0, len(self), size):
+            yield self.slice(start, size)
+
+    def slice(self, start: int, size: int) -> Delta:
+        """So many rows from a place on; nothing is copied."""
+        return Delta(self.rows.slice(start, size), self.weights[start : start + size])
+
     def take(self, indices: NDArray[np.int64]) -> Delta:
-        return Delta(rows_at(self.rows, indices), self.weights[indices])
+        return Delta(rows_at(self.rows, indices), taken(self.weights, indices))
 
     def where(self, mask: NDArray[np.bool_]) -> Delta:
         return self if np.count_nonzero(mask) == len(mask) else self.take(mask.nonzero()[0])

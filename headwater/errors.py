@@ -5,7 +5,10 @@ Raising any of these leaves the epoch and every view as they were.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class HeadwaterError(Exception):
@@ -184,6 +187,21 @@ class DamagedFile(HeadwaterError):
         self.what = what
         self.start = start
         self.stop = stop
+
+
+class ExecutorsNotReady(HeadwaterError):
+    """Executors that lack this version of the package, or something it needs, or cannot reach the directory."""
+
+    code = "EXECUTORS_NOT_READY"
+
+    def __init__(self, facts: str, ways_out: Sequence[str]) -> None:
+        super().__init__(f"executors cannot run epochs: {facts}; {'; '.join(ways_out)}; or set the placement to driver")
+
+
+class JobFailed(HeadwaterError):
+    """A job on the executors that Spark gave up."""
+
+    code = "JOB_FAILED"
 
 
 class LostState(HeadwaterError):

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from headwater.cluster import messages, progress, tasks
+from headwater.cluster import messages, progress, readiness, tasks
 from headwater.cluster.messages import NOTE
 from headwater.cluster.order import Merge, Order, Part
 from headwater.cluster.waves import waves
 from headwater.compiler.dataflow import Step
 from headwater.delta import Delta
-from headwater.errors import EvaluationFailed, InvalidRows
+from headwater.errors import EvaluationFailed, InvalidRows, JobFailed
 from headwater.evaluation.spark import failure
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import Outcome, Work
@@ -50,13 +50,13 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
 }
-# Changed rows that a task can hold: with more, there are more shards than cores.
+# Changed rows, and their bytes, that a task can hold: with more, there are more shards than cores.
 _ROWS = 1 << 21
+_BYTES = 256 << 20
+# From so many on, the bytes that Spark expects of a plan are no number that it knows.
+_UNKNOWN = 1 << 50
 # With more runs than this, an arrangement is merged by the next job.
 _RUNS = 12
-# The same in bytes of files, and the least number of them that is none.
-_BYTES = 128 << 20
-_UNKNOWN = 1 << 50
 
 
 class Refused(Exception):
@@ -99,6 +99,8 @@ class Cluster:
     spark: Callable[[], SparkSession]
     zone: Callable[[], str]
     _sessions: dict[SparkSession, SparkSession] = field(default_factory=dict)
+    _ready: set[tuple[str, str]] = field(default_factory=set)
+    """The applications whose executors are known to be able to use a place."""
 
     @property
     def cores(self) -> int:
@@ -119,23 +121,42 @@ class Cluster:
         Of `states` those of the steps and of their inputs are used. Where a change is `Whole`, the step's readers find all of
         it arranged already. What steps give stays where it is, but for the `wanted` ones.
         """
+        self._require_ready(yard)
         changes: Changes = {step: self._readable(change) for step, change in given.items()}
         involved = _involved(steps, changes)
         fold = Fold(yard.disk, yard.new_name)
         before = {step: states.get(step, ()) for step in involved}
         fold.write([*before.values(), *((change.kept,) for _, change in _each(changes) if isinstance(change, Whole))])
-        before = {step: fold.exchanged(state) for step, state in before.items()}
+        before = {step: fold.stored(state) for step, state in before.items()}
         changes = {
-            step: [Whole(*fold.exchanged((c.kept,))) if isinstance(c, Whole) else c for c in several]
+            step: [Whole(*fold.stored((c.kept,))) if isinstance(c, Whole) else c for c in several]
             for step, several in changes.items()
         }
         order, scratch = self._order(involved, before, changes, yard, wanted)
         try:
             found = self._found(order, changes, title)
+        except JobFailed as error:
+            # Perhaps it was one of an executor that came later than the last look.
+            self._ready.clear()
+            self._require_ready(yard)
+            if any(isinstance(change, Frame) for _, change in _each(changes)) and error.__cause__ is not None:
+                # Or the rows cannot be had.
+                raise EvaluationFailed(failure(error.__cause__)) from error
+            raise
         finally:
             for file in scratch:
                 yard.disk.remove(file)
         return Ran(_outcome(order, before, found, yard.disk), order.waves.count, order.shards)
+
+    def _require_ready(self, yard: Yard) -> None:
+        """Raises unless executors can do jobs in this yard; they are asked once."""
+        context = self.spark().sparkContext
+        asked = (context.applicationId or "", yard.disk.place)
+        if asked not in self._ready and not readiness.is_local(context):
+            title = "Headwater asks whether executors are ready"
+            with _failing(title), _titled(context, title):
+                readiness.require_ready(context, self.cores, yard)
+        self._ready.add(asked)
 
     def _order(
         self,
@@ -184,9 +205,10 @@ class Cluster:
 
     def _shards(self, changes: Changes) -> int:
         found = [change for _, change in _each(changes)]
-        rows = sum(len(c) if isinstance(c, Delta) else len(c.kept) if isinstance(c, Whole) else 0 for c in found)
+        sizes = [c.rows if isinstance(c, Delta) else c.kept for c in found if not isinstance(c, Frame)]
+        parts = max(-(-sum(map(len, sizes)) // _ROWS), -(-sum(size.nbytes for size in sizes) // _BYTES))
         frames = [pieces(change.rows) for change in found if isinstance(change, Frame)]
-        return max(self.cores, -(-rows // _ROWS // self.cores) * self.cores, *frames, 1)
+        return max(self.cores, -(-parts // self.cores) * self.cores, *frames, 1)
 
     def _readable(self, change: Change | Sequence[Change]) -> list[Change]:
         """Changes with frames that are read in the session of the job."""
@@ -217,14 +239,9 @@ class Cluster:
 
     def collected(self, frame: DataFrame, title: str) -> list[Message]:
         """Runs a job whose rows are messages to the driver."""
-        from pyspark.errors import PySparkException
-
         context = frame.sparkSession.sparkContext
-        try:
-            with _titled(context, title), progress.shown(context, title):
-                return list(messages.received(frame.toArrow().to_batches()))
-        except PySparkException as error:
-            raise EvaluationFailed(failure(error)) from error
+        with _failing(title), _titled(context, title), progress.shown(context, title):
+            return list(messages.received(frame.toArrow().to_batches()))
 
     def session(self) -> SparkSession:
         """A session like the user's, with the settings of jobs."""
@@ -329,6 +346,20 @@ def _due(number: int, state: State) -> Iterator[Merge]:
         if len(sizes) > _RUNS:
             kept = next(at for at, size in enumerate(sizes) if size <= sum(sizes[at + 1 :]) or at == len(sizes) - 1)
             yield Merge(number, i, kept)
+
+
+@contextmanager
+def _failing(title: str) -> Iterator[None]:
+    """What Spark gives up, as an error of ours."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        why = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        message = f"Spark gave up the job {title!r}: {why}; nothing was changed: try again, or set the placement to driver"
+        raise JobFailed(message) from error
 
 
 @contextmanager

@@ -35,7 +35,7 @@ SCHEMA = "wave INT, shard INT, route INT, body BINARY"
 NOTE = -1
 NEWS = -2
 _ARROW = pa.schema([("wave", pa.int32()), ("shard", pa.int32()), ("route", pa.int32()), ("body", pa.binary())])
-# Rows of a delta in one message, and about how many bytes messages have that leave a task together.
+# Rows of a delta in one message, at most, and about how many bytes it has, as have messages that leave a task together.
 _ROWS = 1 << 15
 _BYTES = 4 << 20
 
@@ -100,8 +100,10 @@ def deltas(wave: int, route: int, delta: Delta, shards: Shards | int) -> Iterato
     """A delta on its way: all of it to one shard, or each row to its own."""
     parts = iter([(shards, delta)]) if isinstance(shards, int) else _split(delta, shards)
     for shard, part in parts:
-        for start in range(0, len(part), _ROWS):
-            piece = Delta(part.rows.slice(start, _ROWS), part.weights[start : start + _ROWS])
+        # Rows may be long, and a message is one value.
+        rows = max(1, min(_ROWS, _BYTES * len(part) // max(part.rows.nbytes, 1)))
+        for start in range(0, len(part), rows):
+            piece = Delta(part.rows.slice(start, rows), part.weights[start : start + rows])
             yield Message(wave, shard, route, packed(piece))
 
 

@@ -10,6 +10,7 @@ the driver, which asks Spark; the rest of the epoch may still be placed on the e
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 from threading import get_ident
 from time import perf_counter
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from headwater.cluster.cluster import Frame, Refused, Whole
 from headwater.cluster.comparing import Weighted, difference
-from headwater.errors import InvalidOption, NotSupported
+from headwater.errors import ExecutorsNotReady, InvalidOption, JobFailed, NotSupported
 from headwater.operators.arrange import Arrange
 from headwater.operators.linear import Linear
 from headwater.operators.regroup import Regroup
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from headwater.cluster.yard import Yard, Yards
     from headwater.compiler.dataflow import Step
     from headwater.delta import Delta
+    from headwater.errors import HeadwaterError
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Snapshot, TableEntry
     from headwater.runtime.driver import Outer
@@ -43,6 +45,8 @@ _MANY_TO_BUILD = 2_000_000
 # What is assumed before anything was measured: seconds of a job, and seconds a row of a step.
 _JOB = 1.0
 _ROW = 2e-7
+
+_log = logging.getLogger("headwater")
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,7 @@ class Placement:
         self._yards = yards
         self._is_started = is_started
         self._open: dict[int, list[Yard]] = {}
+        self._warned = ""
         self.mode = mode
         self.last = Decision("driver", "nothing was run yet")
         self._driver: dict[frozenset[Step], _Line] = {}
@@ -118,6 +123,10 @@ class Placement:
         except (Refused, NotSupported) as error:
             self.last = Decision("driver", f"the executors refused: {error}")
             return None
+        except (ExecutorsNotReady, JobFailed) as error:
+            self._require_choice(error)
+            self.last = Decision("driver", f"the executors failed: {error}")
+            return None
         self._line(self._executors, sources, steps).learn(_rows(sources), perf_counter() - started)
         self.last = replace(self.last, waves=ran.waves, shards=ran.shards)
         outcome = ran.outcome
@@ -137,6 +146,14 @@ class Placement:
 
     def close(self) -> None:
         self._yards.close()
+
+    def _require_choice(self, error: HeadwaterError) -> None:
+        """Raises what executors failed with, unless nobody asked for them; then the driver does the work, and says so once."""
+        if self.mode != "auto":
+            raise error
+        if str(error) != self._warned:
+            self._warned = str(error)
+            _log.warning("The driver goes on alone: %s", error)
 
     def _yard(self) -> Yard:
         """For a job of this thread, until `committed` is called by it."""
@@ -182,13 +199,17 @@ class Placement:
         if _split(run)[1] or few:
             return None
         names = {name for name, view in catalog.views.items() if name not in now.views}
-        empty = {step: _emptied(state) for step, state in now.states.items()}
+        # What is run again begins as it once began; of the rest, the job has all rows to come.
+        empty = {step: _emptied(state) for step, state in now.states.items() if step not in set(run)}
         start = Backfill(empty, now.catalog.arranged)
         start.build(run)
         try:
             title = f"Headwater builds {', '.join(sorted(names)) or 'views again'}"
             ran = self._cluster.run(run, {**empty, **start.built}, changes, self._yard(), title)
         except (Refused, NotSupported):
+            return None
+        except (ExecutorsNotReady, JobFailed) as error:
+            self._require_choice(error)
             return None
         return {step: ran.outcome.states[step] for step in steps}
 

@@ -144,7 +144,7 @@ class Task:
             if route.combined:
                 aggregate = self._order.steps[route.feeds[0][0]].operator
                 assert isinstance(aggregate, Aggregate)
-                delta = aggregate.combined(delta)
+                delta = aggregate.sums(delta)
             to = self._shard if route.key is None else messages.shards_of(delta, route.key, self._order.shards)
             yield from messages.deltas(route.wave, n, delta, to)
 
@@ -156,10 +156,10 @@ class Task:
             return
         started = perf_counter()
         state = self._state(number)
-        combined = (number, 0) in given and isinstance(step.operator, Aggregate) and step.operator.is_combinable
+        combined = (number, 0) in given and isinstance(step.operator, Aggregate) and step.operator.absorbs
         if combined:
             assert isinstance(step.operator, Aggregate)
-            after, output = step.operator.absorb(state, given[number, 0])
+            after, output = step.operator.step_of_sums(state, given[number, 0])
         else:
             inputs = [
                 self._input(child, step.inputs[i].nothing if delta is None else delta)

@@ -143,4 +143,4 @@ class _Planning:
 
     def _combines(self, number: int) -> bool:
         operator = self._steps[number].operator
-        return isinstance(operator, Aggregate) and operator.is_combinable
+        return isinstance(operator, Aggregate) and operator.absorbs

@@ -162,7 +162,7 @@ class SparkEvaluator:
         )
 
 
-def failure(error: Exception) -> str:
+def failure(error: BaseException) -> str:
     """What Spark says went wrong, without the stack."""
     message = getattr(error, "getMessage", lambda: None)() or str(error)
     return str(message).split("\n\nJVM stacktrace")[0].split("\n\tat ")[0].strip()

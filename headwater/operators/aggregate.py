@@ -21,16 +21,17 @@ import pyarrow.compute as pc
 
 from headwater.delta import Delta, without_columns
 from headwater.operators.accumulators import Cells
-from headwater.operators.accumulators.cells import chosen, count, merge
+from headwater.operators.accumulators.cells import chosen, count
 from headwater.operators.difference import appearance, difference
 from headwater.operators.extremes import Extreme, renewed
 from headwater.operators.operator import Input, Operator, schema_of
 from headwater.picking import picked, picked_or_null
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import group_rows, sum_by
+from headwater.state.loops import add_lines_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -107,54 +108,73 @@ class Aggregate(Operator):
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         delta = inputs[0].delta
-        groups = group_rows(delta.rows, range(self.keys))
-        keys = normalised(delta.rows.columns[: self.keys], groups)
-        cells = self._cells(groups.count, len(delta))
+        groups, keys, cells = self._grouped(delta)
         distinct_state = self._add(state, delta, groups.ids, cells)
-        batch, sums, states = self._merged(state[0], keys, cells)
+        batch, states = self._before_and_after(state, keys, cells)
         there = self._there(states)
         extremes, extremes_state = self._renew_extremes(state, inputs[0], groups.ids, batch, there)
-        return (sums, *extremes_state, *distinct_state), self._change(keys, states, there, extremes)
+        sums = state[0].insert(self._state_rows(keys, cells))
+        return (sums, *extremes_state, *distinct_state), self._change(states, keys, there, extremes)
 
-    @property
-    def is_combinable(self) -> bool:
-        """Whether sums of parts of a delta, made in different places, are all that the state needs of it."""
-        return not self._extremes and not self._distinct
+    def step_in_parts(self, state: State, parts: Iterable[Delta]) -> tuple[State, Delta]:
+        """The same for a delta that comes in parts; only where the operator `absorbs`."""
+        sums = [self.sums(part) for part in parts if len(part)]
+        return self.step_of_sums(state, Delta.concat(sums)) if sums else (state, self.nothing())
 
-    def combined(self, delta: Delta) -> Delta:
-        """The sums of a part of a delta: rows of state, with vectors for weights."""
-        groups = group_rows(delta.rows, range(self.keys))
-        cells = self._cells(groups.count, len(delta))
-        self._add((), delta, groups.ids, cells)
-        return Delta(self._state_rows(normalised(delta.rows.columns[: self.keys], groups), cells), cells.sums[: cells.used])
+    def step_of_sums(self, state: State, sums: Delta) -> tuple[State, Delta]:
+        """The same for the sums of all parts of a delta, wherever they were made."""
+        keys, cells = self._cells(sums)
+        _, states = self._before_and_after(state, keys, cells)
+        return (state[0].insert(self._state_rows(keys, cells)),), self._change(states, keys, self._there(states), [])
 
-    def absorb(self, state: State, parts: Delta) -> tuple[State, Delta]:
-        """The step of a delta of which all parts were combined."""
-        groups = group_rows(parts.rows, range(self.keys))
-        cells = self._cells(groups.count, len(parts))
-        buckets = parts.rows.column(self.keys).to_numpy()
-        merge(parts.weights, cells.place(groups.ids, buckets) if self._bucketed else groups.ids, cells.sums)
-        keys = normalised(parts.rows.columns[: self.keys], groups)
-        _, sums, states = self._merged(state[0], keys, cells)
-        return (sums,), self._change(keys, states, self._there(states), [])
-
-    def _cells(self, groups: int, rows: int) -> Cells:
-        return Cells(groups, self._width, self._bucketed * min(rows, _PIECE) if self._bucketed else None)
-
-    def _merged(self, sums: Arrangement, keys: Sequence[pa.Array], cells: Cells) -> tuple[pa.RecordBatch, Arrangement, States]:
-        """The groups' keys as a batch, the sums with the cells added, and the groups before and after that."""
+    def _before_and_after(self, state: State, keys: list[pa.Array], cells: Cells) -> tuple[pa.RecordBatch, States]:
+        """The groups as a batch, and their states: with what was known of them and, if that was anything, without."""
         batch = pa.RecordBatch.from_arrays(keys, schema=self._key_schema) if keys else without_columns(1)
-        found = sums.lookup(batch, range(self.keys), (self.keys,) if self._bucketed else ())
-        if len(found) or not self.keys:
-            places = cells.place(found.probe, found.rows.column(0).to_numpy()) if self._bucketed else found.probe
-            states = cells.before_and_after(places, found.weights)
-        else:
-            states = cells.alone()
-        return batch, sums.insert(Delta(self._state_rows(keys, cells), cells.sums[: cells.used])), states
+        found = state[0].lookup(batch, range(self.keys), (self.keys,) if self._bucketed else ())
+        if not len(found) and self.keys:
+            return batch, cells.alone()
+        places = cells.place(found.probe, found.rows.column(0).to_numpy()) if self._bucketed else found.probe
+        return batch, cells.before_and_after(places, found.weights)
 
-    def _change(self, keys: Sequence[pa.Array], states: States, there: list[Bools], extremes: Sequence[pa.Array]) -> Delta:
+    def _change(self, states: States, keys: list[pa.Array], there: list[Bools], extremes: Sequence[pa.Array]) -> Delta:
+        """The change of the output from one version of the states to the next, or from nothing."""
         values = self._finish(states, extremes)
         return (appearance if len(there) == 1 else difference)(self._schema, keys, values, *there)
+
+    @property
+    def absorbs(self) -> bool:
+        """Whether states may be built by `absorb`, and `present` gives the output: where they are nothing but sums."""
+        return not (self._extremes or self._distinct)
+
+    def absorb(self, state: State, delta: Delta) -> State:
+        """The state with a delta added; what that does to the output is not asked, so no sum in between can be too large."""
+        return (state[0].insert(self.sums(delta)),)
+
+    def present(self, state: State) -> Delta:
+        """The whole output."""
+        keys, cells = self._cells(state[0].contents())
+        states = cells.alone()
+        return self._change(states, keys, self._there(states), [])
+
+    def sums(self, delta: Delta) -> Delta:
+        """What a delta, or a part of one, adds to the state: rows with vectors for weights; where the operator `absorbs`."""
+        groups, keys, cells = self._grouped(delta)
+        self._add((), delta, groups.ids, cells)
+        return self._state_rows(keys, cells)
+
+    def _cells(self, sums: Delta) -> tuple[list[pa.Array], Cells]:
+        """The groups of rows of state, and cells with their sums."""
+        groups, keys, cells = self._grouped(sums)
+        places = cells.place(groups.ids, sums.rows.column(self.keys).to_numpy()) if self._bucketed else groups.ids
+        add_lines_at(cells.sums, places, sums.weights)
+        return keys, cells
+
+    def _grouped(self, delta: Delta) -> tuple[Groups, list[pa.Array], Cells]:
+        """The groups of some rows, their keys, and cells for what the rows contribute to them."""
+        groups = group_rows(delta.rows, range(self.keys))
+        keys = normalised(delta.rows.columns[: self.keys], groups)
+        room = self._bucketed * min(len(delta), _PIECE) if self._bucketed else None
+        return groups, keys, Cells(groups.count, self._width, room)
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -232,11 +252,11 @@ class Aggregate(Operator):
             measure.accumulator.add(values, turned.weights, owners, cells, slot)
         return tuple(after)
 
-    def _state_rows(self, keys: Sequence[pa.Array], cells: Cells) -> pa.RecordBatch:
+    def _state_rows(self, keys: Sequence[pa.Array], cells: Cells) -> Delta:
         if cells.used > cells.size:
             keys = picked(keys, cells.groups)
         buckets = pa.array(cells.buckets) if self._bucketed else _no_buckets(cells.used)
-        return pa.RecordBatch.from_arrays([*keys, buckets], schema=self._sums_schema)
+        return Delta(pa.RecordBatch.from_arrays([*keys, buckets], schema=self._sums_schema), cells.sums[: cells.used])
 
     def _there(self, states: States) -> list[Bools]:
         """For each version which groups have a row."""
@@ -287,12 +307,8 @@ _ZEROS = pa.array(np.zeros(_PIECE, np.int64))
 
 
 def _pieces(delta: Delta, ids: Int64s) -> Iterator[tuple[pa.RecordBatch, Int64s, Int64s]]:
-    if len(delta) <= _PIECE:
-        yield delta.rows, delta.weights, ids
-        return
-    for start in range(0, len(delta), _PIECE):
-        end = start + _PIECE
-        yield delta.rows.slice(start, _PIECE), delta.weights[start:end], ids[start:end]
+    for i, piece in enumerate(delta.in_slices(_PIECE)):
+        yield piece.rows, np.ascontiguousarray(piece.weights), ids[i * _PIECE : (i + 1) * _PIECE]
 
 
 def _appearing(seen: Arrangement, delta: Delta, ids: Int64s) -> tuple[Arrangement, Delta, Int64s]:

@@ -72,7 +72,7 @@ def _counted(extreme: Extreme, rows: pa.RecordBatch, weights: Int64s) -> Int64s:
     """The weights, 0 where there is no value or it does not count."""
     if extreme.condition is not None:
         weights = chosen(rows.column(extreme.condition), weights)
-    return present([rows.column(extreme.column)], weights)
+    return np.ascontiguousarray(present([rows.column(extreme.column)], weights))
 
 
 @compiled

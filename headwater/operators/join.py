@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headwater.delta import Delta, beside
+from headwater.delta import Delta, beside, products, taken
 from headwater.operators.operator import Input, Operator
 from headwater.picking import picked
 
@@ -35,6 +35,20 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 _PAIRS = 4_000_000
+# Of a larger change, a part is looked up at a time, by which so many rows are found: what is in memory can stay in the cache.
+_FOUND = 1 << 18
+_FIRST = 1 << 12
+
+
+def growing(delta: Delta) -> Iterator[tuple[Delta, list[int]]]:
+    """A delta in slices; who takes one says how many rows it found, and the next is as large as that suggests."""
+    start, size = 0, _FIRST
+    while start < len(delta):
+        found: list[int] = []
+        yield delta.slice(start, size) if start or len(delta) > size else delta, found
+        start += size
+        if found:
+            size = max(1, min(_FOUND, size * _FOUND // max(found[0], 1)))
 
 
 @dataclass(frozen=True)
@@ -77,6 +91,15 @@ class Join(Operator):
         return self.key.left, self.key.right
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
+        parts = [part for part in self.parts(inputs) if len(part)]
+        return state, Delta.concat(parts) if parts else self.nothing()
+
+    def is_sum_of_parts(self, inputs: Sequence[Input]) -> bool:  # noqa: ARG002
+        """Whether no part has rows that another undoes."""
+        return True
+
+    def parts(self, inputs: Sequence[Input]) -> Iterator[Delta]:
+        """The pairs, in parts of a bounded number."""
         left, right = inputs
         before, after = right.arranged
         staying = left.arranged[0]
@@ -85,33 +108,37 @@ class Join(Operator):
             come, go = left.delta.where(left.delta.weights > 0), left.delta.where(left.delta.weights < 0)
             staying = staying.insert(go)
             meetings = [(come, after), (go, before)]
-        parts = []
         for delta, other in meetings:
-            for part in self._bounded(delta, other):
+            for part, met in self._bounded(delta, other):
                 probe = self.key.matchable(part, self.key.left)
-                found = other.lookup(probe.rows, self.key.left).existing()
-                met = picked(probe.rows.columns[: self.left_width], found.probe)
-                parts.append(self._pairs(met, found.rows.columns[: self.right_width], probe.weights, found))
-        for part in self._bounded(right.delta, staying):
+                found = _looked_up(other, probe, self.key.left, self.right_width)
+                met.append(len(found))
+                mine = picked(probe.rows.columns[: self.left_width], found.probe)
+                yield self._pairs(mine, found.rows.columns, probe.weights, found)
+        for part, met in self._bounded(right.delta, staying):
             probe = self.key.matchable(part, self.key.right)
-            found = staying.lookup(probe.rows, self.key.right).existing()
-            met = picked(probe.rows.columns[: self.right_width], found.probe)
-            parts.append(self._pairs(found.rows.columns[: self.left_width], met, probe.weights, found))
-        parts = [part for part in parts if len(part)]
-        return state, Delta.concat(parts) if parts else self.nothing()
+            found = _looked_up(staying, probe, self.key.right, self.left_width)
+            met.append(len(found))
+            mine = picked(probe.rows.columns[: self.right_width], found.probe)
+            yield self._pairs(found.rows.columns, mine, probe.weights, found)
 
-    def _bounded(self, delta: Delta, other: Arrangement) -> Iterator[Delta]:
+    def _bounded(self, delta: Delta, other: Arrangement) -> Iterator[tuple[Delta, list[int]]]:
         """The delta in slices that do not make too many pairs at once; none where there is nothing to meet."""
         if not len(delta) or not len(other):
             return
-        size = len(delta) if self.key.left else max(1, _PAIRS // len(other))
-        if size >= len(delta):
-            yield delta
-            return
-        for start in range(0, len(delta), size):
-            yield Delta(delta.rows.slice(start, size), delta.weights[start : start + size])
+        if self.key.left:
+            yield from growing(delta)
+        else:
+            for part in delta.in_slices(max(1, _PAIRS // len(other))):
+                yield part, []
 
     def _pairs(self, left: Sequence[pa.Array], right: Sequence[pa.Array], weights: Int64s, found: Matches) -> Delta:
         """Columns of rows that meet, side by side; the weights are those of the rows that were looked up."""
-        pairs = Delta(beside([*left, *right], len(found)), weights.take(found.probe) * found.weights)
+        pairs = Delta(beside([*left, *right], len(found)), products(taken(weights, found.probe), found.weights))
         return pairs if self.condition is None or not len(pairs) else self.condition.run(pairs)
+
+
+def _looked_up(other: Arrangement, probe: Delta, key: Key, width: int) -> Matches:
+    """The rows that are met: their first columns."""
+    wanted = None if width == len(other.schema) else tuple(range(width))
+    return other.lookup(probe.rows, key, wanted).existing()

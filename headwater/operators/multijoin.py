@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headwater.delta import Delta, beside
+from headwater.delta import Delta, beside, products, taken
+from headwater.operators.join import growing
 from headwater.operators.operator import Input, Operator
 from headwater.picking import picked
 from headwater.state.consolidation import consolidate
 from headwater.state.equality import equal_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from headwater.algebra.plan import Types
     from headwater.operators.operator import Key, State
@@ -101,34 +102,39 @@ class MultiJoin(Operator):
         return True
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
-        parts = []
-        changed = [relation for relation, path in enumerate(self.paths) if len(inputs[path.input].delta)]
-        for relation in changed:
-            found = self._follow(self.paths[relation], relation, inputs)
-            if found is not None:
-                parts.append(found)
+        parts = list(self.parts(inputs))
         if not parts:
             return state, self.nothing()
         total = Delta.concat(parts)
-        if len(changed) > 1:
-            signs = np.concatenate([inputs[self.paths[relation].input].delta.weights for relation in changed])
-            if signs.min() < 0 < signs.max():
-                total = consolidate(total)
-        return state, total
+        return state, total if self.is_sum_of_parts(inputs) else consolidate(total)
 
-    def _follow(self, path: Path, relation: int, inputs: Sequence[Input]) -> Delta | None:
+    def is_sum_of_parts(self, inputs: Sequence[Input]) -> bool:
+        """Whether no part has rows that another undoes."""
+        deltas = [inputs[path.input].delta for path in self.paths]
+        changed = [delta.weights for delta in deltas if len(delta)]
+        if len(changed) < 2:
+            return True
+        return min(int(weights.min()) for weights in changed) > 0 or max(int(weights.max()) for weights in changed) < 0
+
+    def parts(self, inputs: Sequence[Input]) -> Iterator[Delta]:
+        """The terms, in parts of a bounded number of rows."""
+        for relation, path in enumerate(self.paths):
+            if len(inputs[path.input].delta):
+                yield from self._follow(path, relation, inputs)
+
+    def _follow(self, path: Path, relation: int, inputs: Sequence[Input]) -> Iterator[Delta]:
         """What the change of one relation does, given those before it as they are and those after it as they were."""
         others = [inputs[lookup.input].arranged[self.relations[lookup.input] < relation] for lookup in path.lookups]
         # While tables are loaded, all terms but one meet a relation that was empty.
         if not all(map(len, others)):
-            return None
-        rows = _columns(inputs[path.input].delta, path.kept)
-        for lookup, other in zip(path.lookups, others, strict=True):
-            met = _met(rows, lookup, other)
-            if met is None:
-                return None
-            rows = met
-        return _columns(rows, path.outputs)
+            return
+        for part, found in growing(inputs[path.input].delta):
+            rows: Delta | None = _columns(part, path.kept)
+            for lookup, other in zip(path.lookups, others, strict=True):
+                rows = None if rows is None else _met(rows, lookup, other)
+            if rows is not None:
+                found.append(len(rows))
+                yield _columns(rows, path.outputs)
 
 
 def _met(rows: Delta, lookup: Lookup, other: Arrangement) -> Delta | None:
@@ -141,14 +147,14 @@ def _met(rows: Delta, lookup: Lookup, other: Arrangement) -> Delta | None:
         left = beside(picked([mine[i] for i, _ in lookup.compared], probe), len(found))
         same = equal_rows(left, range(len(lookup.compared)), found.rows, [i for _, i in lookup.compared])
         at = np.flatnonzero(same)
-        probe, weights = probe[at], weights[at]
+        probe, weights = probe[at], taken(weights, at)
         kept = picked([theirs[i] for i in lookup.found], at)
     else:
         kept = [theirs[i] for i in lookup.found]
     if not len(probe):
         return None
     pairs = beside([*picked([mine[i] for i in lookup.kept], probe), *kept], len(probe))
-    return Delta(pairs, known.weights.take(probe) * weights)
+    return Delta(pairs, products(taken(known.weights, probe), weights))
 
 
 def _known(rows: Delta, columns: Key) -> Delta:

@@ -108,7 +108,7 @@ class Epochs:
             outcome = rebuild(now, sources, advanced)
             self._costs.built({step: done for step, done in outcome.work.items() if done.rebuilt}, now, sources)
         else:
-            outcome = run_epoch(now.catalog.above(sources), now.states, sources, advanced)
+            outcome = run_epoch(now.catalog.above(sources), now.states, sources, advanced, every=bool(self._recordings))
             self._costs.changed(outcome.work, sources)
         self.executors.learn(sources, perf_counter() - started)
         return outcome

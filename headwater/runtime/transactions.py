@@ -25,6 +25,7 @@ from headwater.runtime.outside import Content
 from headwater.state import sharing
 from headwater.state.consolidation import consolidate, group_rows
 from headwater.state.hashing import hash_rows
+from headwater.state.sorting import ascending
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -225,7 +226,7 @@ def _distinct(rows: pa.RecordBatch, columns: Sequence[int]) -> bool:
         if np.count_nonzero(numbers[1:] > numbers[:-1]) == len(numbers) - 1:
             return True
     if rows.num_rows > _FEW:
-        hashes = np.sort(hash_rows(rows, columns))
+        hashes = ascending(hash_rows(rows, columns))
         if not (hashes[1:] == hashes[:-1]).any():
             return True
     return group_rows(rows, columns).count == rows.num_rows

@@ -4,7 +4,8 @@ An arrangement is a *value*: `insert` gives a new one and leaves the old one as 
 it starts from, to commit it is to assign a reference, to abort it is to forget, and a reader keeps the epoch it began with.
 
 That is affordable because a value is a few immutable *runs* (`runs`), which old and new share. A delta becomes a new small run,
-or, where that is a handful of rows, one with the last run. When the last four are of about one size, they become one: sizes
+or, where that is a handful of rows, one with the last run; where it is no less than a tenth of all, it is merged with all at
+once. When the last four are of about one size, they become one: sizes
 fall geometrically, there are at most three runs of a kind to look into, and a row is copied ``log₄ n`` times in its life. Large
 ones are merged in the background (`compaction`). A lookup hashes the probe's keys, finds them in every run, all at once, and
 compares the keys, because hashes collide.
@@ -22,15 +23,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from headwater.delta import Delta, no_rows, without_columns
+from headwater.delta import Delta, end_to_end, no_rows, without_columns
 from headwater.state import blocks, columns, compaction, consolidation, hashing, loops, runs
 from headwater.state.blocks import format_of
+from headwater.state.parallel import PIECE, in_pieces
 from headwater.state.probing import Compared, Probe
 from headwater.state.runs import Run
 from headwater.state.sharing import packed, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
 # So many runs of about one size are merged.
 _FAN = 4
+# An arrangement stays one run while it has no more than so many times the rows that come at once.
+_WHOLE = 10
 # A larger probe is looked up in pieces: what it takes beside the rows found is memory.
 _AT_ONCE = 1 << 20
 # Of more rows than this, only some are counted.
@@ -115,6 +119,8 @@ class Arrangement:
         pieces = pieces if last is None else pieces[:-1]
         if len(newest):
             pieces = (*pieces, newest)
+        if merging is None and _small_beside(pieces, len(newest)):
+            pieces = tuple(run for run in [runs.merge(self._format, pieces, self.key)] if len(run))
         while due := _due(pieces[busy:]):
             if merging is None and sum(map(len, pieces[-due:])) > compaction.LARGE:
                 merging = compaction.begin(self._format, pieces[-due:], self.key)
@@ -141,7 +147,7 @@ class Arrangement:
         if not found:
             return self._no_matches(wanted)
         asked = _joined([asked for _, asked, _ in found])
-        weights = _joined([run.weights[at] for run, _, at in found])
+        weights = end_to_end([run.weights_at(at) for run, _, at in found])
         rows = self._rows_at([(run.block, at) for run, _, at in found], wanted)
         # Rows of one run are different, but perhaps not in the columns wanted.
         return Matches(asked, rows, weights, settled=wanted is None and len(found) == 1)
@@ -152,26 +158,39 @@ class Arrangement:
         if not rows.num_rows or not self._runs:
             return found
         made, others = self._format, self._format.others(self._format.every)
-        compared = Compared(made.exact, made.exact, others, others, signed_zeros=True)
-        sought = Probe(made, whole(made, rows), self.key or made.every, compared)
-        for run in self._runs:
-            asked, at = sought.among(run)
-            loops.add_at(found, asked, run.weights[at])
+        compared = Compared(made.exact, made.exact, others, others, whole=True)
+
+        def add(start: int, stop: int) -> None:
+            part = rows if stop - start == len(found) else rows.slice(start, stop - start)
+            sought = Probe(made, whole(made, part), self.key or made.every, compared)
+            for run in self._runs:
+                asked, at = sought.among(run)
+                loops.add_at(found[start:stop], asked, run.weights[at])
+
+        in_pieces(len(found), add)
         return found
 
     def contents(self) -> Delta:
         """All rows, consolidated."""
-        merged: Run | None
-        if len(self._runs) > 1:
-            merged = runs.merge(self._format, self._runs, self.key)
-            if not any(run.file for run in self._runs):
-                # The same value in a better shape: the next one who asks, or inserts, need not merge again.
-                self._runs = (merged,) if len(merged) else ()
-        else:
-            merged = self._runs[0] if self._runs else None
-        if merged is None:
-            return Delta(*self._nothing())
-        return Delta(self._named(self._format.unpack(merged.block)), np.ascontiguousarray(merged.weights))
+        return next(self.in_slices(max(len(self), 1)), Delta(*self._nothing()))
+
+    def in_slices(self, size: int) -> Iterator[Delta]:
+        """The same in slices of so many rows, of which only one need be in memory at a time; none if there are no rows."""
+        run = self._as_one()
+        for start in range(0, 0 if run is None else len(run), size):
+            assert run is not None
+            rows = self._named(self._format.unpack(run.block.slice(start, size)))
+            yield Delta(rows, np.ascontiguousarray(run.weights[start : start + size]))
+
+    def _as_one(self) -> Run | None:
+        """The sum of all runs; None if there are no rows."""
+        if not self._runs:
+            return None
+        merged = runs.merge(self._format, self._runs, self.key)
+        if len(self._runs) > 1 and not any(run.file for run in self._runs):
+            # The same value in a better shape: the next one who asks, or inserts, need not merge again.
+            self._runs = (merged,) if len(merged) else ()
+        return merged
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -258,8 +277,23 @@ class Arrangement:
 
     def _found(self, probe: pa.RecordBatch, chosen: Sequence[int]) -> list[tuple[Run, Indices, Indices]]:
         """The runs that have rows asked for, with pairs of a row of the probe and a line of the run."""
-        sought = self._sought(probe, chosen)
-        return [(run, asked, at) for run, (asked, at) in ((run, sought.among(run)) for run in self._runs) if len(at)]
+        if probe.num_rows <= PIECE:
+            sought = self._sought(probe, chosen)
+            found = [(run, *sought.among(run)) for run in self._runs]
+        else:
+            parts: dict[int, list[tuple[Indices, Indices]]] = {}
+
+            def find(start: int, stop: int) -> None:
+                sought = self._sought(probe.slice(start, stop - start), chosen)
+                parts[start] = [(asked + start, at) for asked, at in map(sought.among, self._runs)]
+
+            in_pieces(probe.num_rows, find)
+            of_runs = zip(*(parts[start] for start in sorted(parts)), strict=True)
+            found = [
+                (run, np.concatenate([asked for asked, _ in pairs]), np.concatenate([at for _, at in pairs]))
+                for run, pairs in zip(self._runs, of_runs, strict=True)
+            ]
+        return [(run, asked, at) for run, asked, at in found if len(at)]
 
     def _sought(self, probe: pa.RecordBatch, chosen: Sequence[int]) -> Probe:
         made, keys = packed(probe, chosen)
@@ -327,6 +361,12 @@ def _due(pieces: tuple[Run, ...]) -> int:
         return 0
     oldest, *later = pieces[-_FAN:]
     return _FAN if len(oldest) <= sum(map(len, later)) and compaction.is_affordable(pieces[-_FAN:]) else 0
+
+
+def _small_beside(pieces: tuple[Run, ...], added: int) -> bool:
+    """Whether there is so little beside what is added that to be one run is worth more to the next lookup than it costs."""
+    total = sum(map(len, pieces))
+    return len(pieces) > 1 and total <= min(_WHOLE * added, PIECE) and compaction.is_affordable(pieces)
 
 
 def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:

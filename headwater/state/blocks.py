@@ -68,6 +68,10 @@ class Block:
     def nbytes(self) -> int:
         return int(self.words.nbytes) + sum(array.nbytes for array in self.others)
 
+    def slice(self, start: int, count: int) -> Block:
+        """So many rows from a place on; nothing is copied."""
+        return Block(self.words[start : start + count], tuple(array.slice(start, count) for array in self.others))
+
     def take(self, indices: Indices) -> Block:
         """The rows at the indices."""
         words = np.empty((len(indices), self.words.shape[1]), np.uint64)
@@ -98,17 +102,28 @@ def part(block: Block, others: Sequence[int]) -> Block:
     return Block(block.words, tuple(block.others[i] for i in others)) if block.others else block
 
 
-def spliced(blocks: Sequence[Block], starts: Indices, indices: Indices) -> Block:
-    """The rows at the indices of blocks that are thought of as laid end to end, each from its start on."""
-    words = np.empty((len(indices), blocks[0].words.shape[1]), np.uint64)
+@dataclass(frozen=True, eq=False)
+class Spliced:
+    """Blocks that are thought of as laid end to end, each from its start on."""
 
-    def splice(start: int, stop: int) -> None:
-        piece, into = indices[start:stop], words[start:stop]
-        for block, first in zip(blocks, starts, strict=False):
-            loops.gather_from(block.words, first, piece, into)
+    blocks: Sequence[Block]
+    starts: Indices
 
-    in_pieces(len(indices), splice)
-    return Block(words, taken(_joined(blocks), indices))
+    def take(self, indices: Indices) -> Block:
+        """The rows at the indices."""
+        words = np.empty((len(indices), self.blocks[0].words.shape[1]), np.uint64)
+
+        def splice(start: int, stop: int) -> None:
+            piece, into = indices[start:stop], words[start:stop]
+            for block, first in zip(self.blocks, self.starts, strict=False):
+                loops.gather_from(block.words, first, piece, into)
+
+        in_pieces(len(indices), splice)
+        return Block(words, taken(self._others, indices))
+
+    @cached_property
+    def _others(self) -> tuple[pa.Array, ...]:
+        return _joined(self.blocks)
 
 
 def _joined(blocks: Sequence[Block]) -> tuple[pa.Array, ...]:

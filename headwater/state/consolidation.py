@@ -113,7 +113,7 @@ def sum_by(ids: Indices, count: int, weights: NDArray[np.int64]) -> NDArray[np.i
     """The weights — numbers or vectors — summed for each of `count` groups, exactly (modulo 2⁶⁴)."""
     sums = np.zeros((count, *weights.shape[1:]), np.int64)
     if weights.ndim == 1:
-        loops.add_at(sums, ids, weights)
+        loops.add_at(sums, ids, np.ascontiguousarray(weights))
     else:
         loops.add_lines_at(sums, ids, weights)
     return sums

@@ -188,9 +188,13 @@ def offsets(array: pa.Array) -> NDArray[np.int64]:
     """Where each value of a string, binary, list or map column begins in its data or its child, and where the last one ends."""
     if len(array) == 0:
         return np.zeros(1, np.int64)
+    return narrow_offsets(array).astype(np.int64, copy=False)
+
+
+def narrow_offsets(array: pa.Array) -> NDArray[np.int32] | NDArray[np.int64]:
+    """The same in the width in which the column has them: nothing is copied."""
     dtype = np.dtype(_OFFSETS[array.type.id])
-    start = array.offset * dtype.itemsize
-    return np.frombuffer(array.buffers()[1], dtype, len(array) + 1, start).astype(np.int64, copy=False)
+    return np.frombuffer(array.buffers()[1], dtype, len(array) + 1, array.offset * dtype.itemsize)
 
 
 def data(array: pa.Array) -> NDArray[np.uint8]:

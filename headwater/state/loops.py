@@ -1,4 +1,6 @@
-"""The compiled loops of the state layer: hashing lines, finding them, sorting and merging runs.
+"""The compiled loops of the state layer: lines are hashed, copied, compared and summed up.
+
+How lines are put in order is in `sorting`, how they are found in runs in `searching`, how runs become one in `merging`.
 
 Columns are told to a loop by a *spec*, a line each: first word, number of words, NULL bit, whether it is a float (`blocks`).
 Half a word counts as LOW or HIGH; its value is that of the whole word which it would be.
@@ -27,8 +29,6 @@ LENGTH = np.uint64(0xD6E8FEB86659FD93)
 NULL = np.uint64(0x2545F4914F6CDD1D)
 _NEGATIVE_ZERO = np.uint64(1 << 63)
 LOW, HIGH = -1, -2
-# Sequences up to this length are sorted by insertion.
-SHORT = 24
 
 
 @compiled
@@ -145,7 +145,7 @@ def gather_from(words: Words, start: int, indices: Indices, into: Words) -> None
 
 
 @compiled
-def _same_key(a: Words, i: int, spec_a: Spec, b: Words, j: int, spec_b: Spec) -> bool:
+def same_key(a: Words, i: int, spec_a: Spec, b: Words, j: int, spec_b: Spec) -> bool:
     """Whether line i of one is the same as line j of the other, each on the columns of its spec."""
     for c in range(spec_a.shape[0]):
         flag_a, flag_b = spec_a[c, 2], spec_b[c, 2]
@@ -163,11 +163,20 @@ def _same_key(a: Words, i: int, spec_a: Spec, b: Words, j: int, spec_b: Spec) ->
 
 
 @compiled
+def same_line(a: Words, i: int, b: Words, j: int) -> bool:
+    """Whether line i of one is the same, word by word, as line j of the other."""
+    same = True
+    for c in range(a.shape[1]):
+        same &= a[i, c] == b[j, c]
+    return same
+
+
+@compiled
 def same_keys(words: Words, spec: Spec, left: Indices, right: Indices) -> Mask:
     """Whether the lines left[i] and right[i] are the same on the columns of the spec."""
     same = np.empty(left.size, np.bool_)
     for i in range(left.size):
-        same[i] = _same_key(words, left[i], spec, words, right[i], spec)
+        same[i] = same_key(words, left[i], spec, words, right[i], spec)
     return same
 
 
@@ -176,7 +185,7 @@ def agree(words: Words, spec: Spec, ids: Indices, first: Indices) -> bool:
     """Whether each line is the same, on the columns of the spec, as the first one of its number."""
     for i in range(ids.size):
         leader = first[ids[i]]
-        if leader != i and not _same_key(words, i, spec, words, leader, spec):
+        if leader != i and not same_key(words, i, spec, words, leader, spec):
             return False
     return True
 
@@ -186,7 +195,7 @@ def all_as_leaders(words: Words, spec: Spec, ids: Indices, leaders: Words, leade
     """Whether each line is the same, on the columns of the spec, as the line of its number among the leaders."""
     same = True
     for i in range(ids.size):
-        same &= _same_key(words, i, spec, leaders, ids[i], leaders_spec)
+        same &= same_key(words, i, spec, leaders, ids[i], leaders_spec)
     return same
 
 
@@ -227,151 +236,7 @@ def distinct(hashes: Hashes) -> tuple[Indices, Indices]:
     return ids, first[:found].copy()
 
 
-# -- searching
-
-
-@compiled
-def _guesses(hashes: Hashes, wanted: Hashes) -> Indices:
-    """Where each hash should be: they are spread evenly, so its size tells, and what is found there corrects it.
-
-    Guesses are made for all hashes before any is corrected: so the processor waits for many places in memory at once.
-    """
-    n = hashes.size
-    density = n / 18446744073709551616.0
-    places = np.empty(wanted.size, np.int64)
-    for i in range(wanted.size):
-        places[i] = min(int(wanted[i] * density), n - 1)
-    for _ in range(2):
-        for i in range(wanted.size):
-            off = (np.float64(wanted[i]) - np.float64(hashes[places[i]])) * density
-            places[i] = min(max(places[i] + int(off), 0), n - 1)
-    return places
-
-
-@compiled
-def _lower_bound(hashes: Hashes, wanted: np.uint64, guess: int) -> int:
-    """The first place of a hash that is not less, searched for from a guess on in growing strides, then by bisection."""
-    n = hashes.size
-    reach = 8
-    if hashes[guess] < wanted:
-        low, high = guess + 1, guess + 1
-        while high < n and hashes[high] < wanted:
-            low = high + 1
-            high += reach
-            reach *= 2
-        high = min(high, n)
-    else:
-        low, high = guess, guess
-        while low > 0 and hashes[low - 1] >= wanted:
-            high = low - 1
-            low = max(high - reach, 0)
-            reach *= 2
-    while low < high:
-        middle = (low + high) >> 1
-        if hashes[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@compiled
-def locate(hashes: Hashes, words: Words, spec: Spec, wanted: Hashes, probe: Words, probe_spec: Spec) -> tuple[Indices, Indices]:
-    """All pairs (i, line) such that the line has the hash number i, and the key of line i of the probe."""
-    guesses = _guesses(hashes, wanted)
-    capacity = wanted.size + 16
-    asked, at = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-    found = 0
-    for i in range(wanted.size):
-        line = _lower_bound(hashes, wanted[i], guesses[i])
-        while line < hashes.size and hashes[line] == wanted[i]:
-            if _same_key(words, line, spec, probe, i, probe_spec):
-                if found == capacity:
-                    capacity *= 2
-                    more_asked, more_at = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-                    more_asked[:found], more_at[:found] = asked, at
-                    asked, at = more_asked, more_at
-                asked[found], at[found] = i, line
-                found += 1
-            line += 1
-    return asked[:found], at[:found]
-
-
-# -- sorting
-
-
-@compiled
-def numbered(hashes: Hashes, bits: int) -> Hashes:
-    """The hashes with their lowest bits replaced by their places."""
-    found = np.empty(hashes.size, np.uint64)
-    for i in range(hashes.size):
-        found[i] = ((hashes[i] >> uint64(bits)) << uint64(bits)) | uint64(i)
-    return found
-
-
-@compiled
-def _insertion(order: Indices, hashes: Hashes, ties: Hashes, start: int, end: int) -> None:
-    """Sorts the places from start to end by hash and tie, all three together."""
-    for i in range(start + 1, end):
-        moved, h, tie = order[i], hashes[i], ties[i]
-        k = i
-        while k > start and (hashes[k - 1] > h or (hashes[k - 1] == h and ties[k - 1] > tie)):
-            order[k], hashes[k], ties[k] = order[k - 1], hashes[k - 1], ties[k - 1]
-            k -= 1
-        order[k], hashes[k], ties[k] = moved, h, tie
-
-
-@compiled
-def settle(order: Indices, hashes: Hashes, ties: Hashes, shift: int) -> None:
-    """Finishes an order, with its hashes and ties, that ascends by the hash but for its lowest `shift` bits."""
-    n = order.size
-    start = 0
-    while start < n:
-        leading = hashes[start] >> uint64(shift)
-        end = start + 1
-        while end < n and hashes[end] >> uint64(shift) == leading:
-            end += 1
-        if end - start > SHORT:
-            inner = np.argsort(ties[start:end])
-            order[start:end] = order[start:end][inner]
-            # Both are read before either is written: they may be one array.
-            inner_hashes, inner_ties = hashes[start:end][inner], ties[start:end][inner]
-            hashes[start:end] = inner_hashes
-            ties[start:end] = inner_ties
-        if end - start > 1:
-            _insertion(order, hashes, ties, start, end)
-        start = end
-
-
-@compiled
-def repeated(hashes: Hashes, shift: int) -> bool:
-    """Whether any hash comes twice, where they ascend but for their lowest `shift` bits."""
-    for i in range(1, hashes.size):
-        k = i - 1
-        while k >= 0 and hashes[k] >> uint64(shift) == hashes[i] >> uint64(shift):
-            if hashes[k] == hashes[i]:
-                return True
-            k -= 1
-    return False
-
-
-@compiled
-def merge_order(hashes: Hashes, ties: Hashes, starts: Indices) -> Indices:
-    """The order in which hashes, and ties among them, ascend; they already do from each start to the next."""
-    heads = starts[:-1].copy()
-    order = np.empty(hashes.size, np.int64)
-    for k in range(order.size):
-        best = -1
-        for r in range(heads.size):
-            at = heads[r]
-            if at == starts[r + 1]:
-                continue
-            if best < 0 or hashes[at] < hashes[best] or (hashes[at] == hashes[best] and ties[at] < ties[best]):
-                best = at
-                run = r
-        order[k] = best
-        heads[run] += 1
-    return order
+# -- consolidating
 
 
 @compiled
@@ -387,9 +252,6 @@ def alike(hashes: Hashes, ties: Hashes) -> Indices:
             found[count] = i
             count += 1
     return found
-
-
-# -- few rows
 
 
 @compiled

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 PIECE = 1 << 14
 
@@ -20,6 +20,12 @@ def in_pieces(count: int, work: Callable[[int, int], object]) -> None:
         return
     starts = range(0, count, PIECE)
     for _ in _threads().map(lambda start: work(start, min(start + PIECE, count)), starts):
+        pass
+
+
+def in_parts(works: Sequence[Callable[[], object]]) -> None:
+    """Calls them all, on all cores."""
+    for _ in _threads().map(lambda work: work(), works):
         pass
 
 

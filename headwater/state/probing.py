@@ -8,14 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
-from headwater.state import columns, equality, hashing, loops, runs
+from headwater.state import columns, equality, hashing, layout, searching
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from headwater.state.blocks import Block, Format, Spec
@@ -23,47 +23,49 @@ if TYPE_CHECKING:
 
     Indices = NDArray[np.int64]
 
-# More rows than this go through a run in the order of their hashes.
-_MANY = 1 << 16
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compared:
-    """What of a stored row must be what of a probe's: words, by their specs, and places among the other columns."""
+    """What of a stored row must be what of a probe's: words, by their specs, and places among the other columns.
+
+    Or the `whole` rows, of one format, must be the same; −0.0 is another row than 0.0 then.
+    """
 
     stored: Spec
     asked: Spec
     stored_others: Sequence[int]
     asked_others: Sequence[int]
-    signed_zeros: bool = False
+    whole: bool = False
 
 
 class Probe:
     """Rows to look for."""
 
-    __slots__ = ("_block", "_compared", "_hashes", "_order")
+    __slots__ = ("_block", "_compared", "_hashes")
 
     def __init__(self, made: Format, block: Block, hashed: Sequence[int], compared: Compared) -> None:
         self._hashes = hashing.hash_block(made, block, hashed)
         self._block = block
         self._compared = compared
-        self._order: Indices | None = None
-        if len(self._hashes) > _MANY:
-            self._order = runs.roughly_sorted(self._hashes)
-            self._hashes, self._block = self._hashes.take(self._order), block.take(self._order)
 
     def among(self, run: Run) -> tuple[Indices, Indices]:
         """All pairs (i, line) of a row of the probe and a line of the run that has what it asks for."""
-        compared = self._compared
-        asked, at = loops.locate(run.hashes, run.block.words, compared.stored, self._hashes, self._block.words, compared.asked)
-        if len(at) and compared.asked_others:
-            same = self._same_others(run, at, asked)
-            asked, at = asked[same], at[same]
-        return (asked if self._order is None else self._order[asked]), at
+        compared, block, probe = self._compared, run.block, self._block
+        specs = compared.stored, compared.asked
+        asked, at = searching.locate(run.hashes, block.words, specs[0], self._hashes, probe.words, specs[1], compared.whole)
+        for i, j in zip(compared.stored_others, compared.asked_others, strict=True):
+            if not len(at):
+                break
+            same = _same(block.others[i], at, probe.others[j], asked, signed_zeros=compared.whole)
+            if np.count_nonzero(same) < len(same):
+                asked, at = asked[same], at[same]
+        return asked, at
 
-    def _same_others(self, run: Run, at: Indices, asked: Indices) -> NDArray[np.bool_]:
-        compared = self._compared
-        stored = columns.batch([columns.take(run.block.others[i], pa.array(at)) for i in compared.stored_others])
-        wanted = columns.batch([columns.take(self._block.others[i], pa.array(asked)) for i in compared.asked_others])
-        every = range(len(compared.asked_others))
-        return equality.equal_rows(stored, every, wanted, every, signed_zeros=compared.signed_zeros)
+
+def _same(stored: pa.Array, at: Indices, sought: pa.Array, asked: Indices, *, signed_zeros: bool) -> NDArray[np.bool_]:
+    """Whether the value stored at the place at[i] is the one sought at asked[i]."""
+    if stored.type.id in layout.BYTES and sought.type.id in layout.BYTES and not (stored.null_count or sought.null_count):
+        starts, asked_starts = layout.narrow_offsets(stored), layout.narrow_offsets(sought)
+        return searching.same_bytes(starts, layout.data(stored), at, asked_starts, layout.data(sought), asked)
+    left, right = columns.take(stored, pa.array(at)), columns.take(sought, pa.array(asked))
+    return equality.equal_rows(columns.batch([left]), (0,), columns.batch([right]), (0,), signed_zeros=signed_zeros)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.state import blocks, consolidation, hashing, loops, sharing
-from headwater.state.blocks import Block
+from headwater.delta import uniform
+from headwater.state import blocks, consolidation, hashing, loops, merging, sharing, sorting
+from headwater.state.blocks import Block, Spliced
 from headwater.state.parallel import PIECE, in_pieces
 
 if TYPE_CHECKING:
@@ -71,6 +72,10 @@ class Run:
         block = Block(self.block.words[start:stop], tuple(array.slice(start, stop - start) for array in self.block.others))
         return Run(block, self.weights[start:stop], self.hashes[start:stop])
 
+    def weights_at(self, places: Indices) -> NDArray[np.int64]:
+        """The weights of some rows; one number, again, if all are the same."""
+        return self.weights[places] if self.weights.strides[0] else uniform(int(self.weights[0]), len(places))
+
     def takes(self, count: int) -> bool:
         """Whether so many rows are best added to this run: the two are no more work than the new ones alone."""
         return len(self) + count <= FEW and self.block.nbytes <= _FEW_BYTES
@@ -106,16 +111,36 @@ def merge(made: Format, runs: Sequence[Run], key: Key) -> Run:
     if len(runs) == 1:
         return runs[0]
     starts = np.cumsum([0, *map(len, runs)])
-    weights = np.concatenate([run.weights for run in runs])
-    take = partial(blocks.spliced, [run.block for run in runs], starts)
-    return _consolidated(made, take, weights, _merged(made, runs, key, starts))
-
-
-def _merged(made: Format, runs: Sequence[Run], key: Key, starts: Indices) -> Sorted:
-    """The rows of several runs in order."""
     hashes = np.concatenate([run.hashes for run in runs])
-    ties = np.concatenate([_ties(made, run.block, key) for run in runs]) if _has_ties(made, key) else hashes
-    return _in_order(loops.merge_order(hashes, ties, starts), hashes, ties)
+    weights = np.concatenate([run.weights for run in runs])
+    if len(hashes) <= PIECE and not runs[0].block.others:
+        words = np.concatenate([run.block.words for run in runs])
+        ties = _ties(made, Block(words, ()), key) if _has_ties(made, key) else hashes
+        lines, sums, found, told_apart = merging.merged(words, _vectors(weights), hashes, ties, starts)
+        if told_apart:
+            return Run(Block(lines, ()), sums if weights.ndim > 1 else sums.reshape(-1), found)
+    spliced = Spliced([run.block for run in runs], starts)
+    return _consolidated(made, spliced.take, weights, _merged(made, spliced, key, hashes))
+
+
+def _merged(made: Format, runs: Spliced, key: Key, hashes: Hashes) -> Sorted:
+    """The rows of several runs, laid end to end, in order."""
+    starts = runs.starts
+    if not _has_ties(made, key):
+        return _in_order(merging.merge_order(hashes, hashes, starts), hashes, hashes)
+    order = merging.order_of_hashes(hashes, starts, len(hashes) // 8)
+    if not len(order):
+        ties = np.concatenate([_ties(made, block, key) for block in runs.blocks])
+        return _in_order(merging.merge_order(hashes, ties, starts), hashes, ties)
+    hashes = _taken(hashes, order)
+    again = merging.with_equals(hashes)
+    if not len(again):
+        return Sorted(order, hashes, hashes)
+    # Only rows of one hash need be told apart; among the others, any ties are as good.
+    ties = hashes.copy()
+    ties[again] = _ties(made, runs.take(order[again]), key)
+    sorting.settle(order, hashes, ties, 0)
+    return Sorted(order, hashes, ties)
 
 
 def _has_ties(made: Format, key: Key) -> bool:
@@ -150,25 +175,16 @@ def _sorted(hashes: Hashes, ties: Callable[[], Hashes] | None) -> Sorted:
     A sort of plain numbers is several times as quick as one of indices, so the index takes the place of the lowest bits of the
     hash; the few neighbours which only those bits would have told apart are put in order afterwards.
     """
-    order, bits = roughly_sorted(hashes), len(hashes).bit_length()
+    order, bits = sorting.roughly_sorted(hashes), len(hashes).bit_length()
     hashes = _taken(hashes, order)
-    found = hashes if ties is None or not loops.repeated(hashes, bits) else _taken(ties(), order)
-    loops.settle(order, hashes, found, bits)
+    found = hashes if ties is None or not sorting.repeated(hashes, bits) else _taken(ties(), order)
+    sorting.settle(order, hashes, found, bits)
     return Sorted(order, hashes, found)
 
 
 def _in_order(order: Indices, hashes: Hashes, ties: Hashes) -> Sorted:
     taken = _taken(hashes, order)
     return Sorted(order, taken, taken if ties is hashes else _taken(ties, order))
-
-
-def roughly_sorted(hashes: Hashes) -> Indices:
-    """The order in which hashes ascend but for their lowest bits, as many as the number of hashes has."""
-    bits = len(hashes).bit_length()
-    numbers = loops.numbered(hashes, bits)
-    numbers.sort()
-    numbers &= np.uint64((1 << bits) - 1)
-    return numbers.view(np.int64)
 
 
 def _consolidated(made: Format, take: Callable[[Indices], Block], weights: NDArray[np.int64], rows: Sorted) -> Run:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from headwater.state.arrangement import exchanged
+from headwater.state.arrangement import Arrangement, exchanged
 from headwater.store import runfiles
 from headwater.store.manifest import Kept, place_of
 from headwater.store.runfiles import LARGE, StoredRun
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from headwater.operators.operator import State
-    from headwater.state.arrangement import Arrangement, Exchange
+    from headwater.state.arrangement import Exchange
     from headwater.state.runs import Run
     from headwater.store.disk import Disk
 
@@ -52,6 +52,10 @@ class Fold:
     def kept(self, state: State) -> tuple[Kept, ...]:
         """A state of which all was written, for the manifest."""
         return tuple(Kept.of(a, [place_of(run) for run in exchanged(self._runs[a], self._written)]) for a in state)
+
+    def stored(self, state: State) -> State:
+        """A state of which all was written, of files alone."""
+        return tuple(Arrangement(a.schema, a.key, a.width, exchanged(self._runs[a], self._written)) for a in state)
 
     def exchanged(self, state: State) -> State:
         """The state that was written, or a later one, with files in place of runs."""

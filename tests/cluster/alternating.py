@@ -45,10 +45,10 @@ def alternating(seed: int) -> Iterator[Counts]:
     def counted(run: Callable[..., Any]) -> Callable[..., Any]:
         def counting(*arguments: Any, **options: Any) -> Any:
             counts["asked"] += 1
-            outcome = run(*arguments, **options)
+            ran = run(*arguments, **options)
             counts["done"] += 1
-            counts.update({type(step.operator).__name__ for step in outcome.work})
-            return outcome
+            counts.update({type(step.operator).__name__ for step in ran.outcome.work})
+            return ran
 
         return counting
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 HOME = Path(pyspark.__file__).parent
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
-PATIENCE = 90.0
+# The machine may be busy.
+PATIENCE = 600.0
 EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
@@ -51,17 +52,22 @@ class Standalone:
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
+    url: str = ""
+
+    def start(self, workers: int) -> None:
+        """Starts the master, and so many workers."""
         port = _free_port()
         self.url = f"spark://127.0.0.1:{port}"
         options = "-Dspark.master.rest.enabled=false"
         arguments = ["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
         self._start("master", arguments, SPARK_MASTER_OPTS=options)
         wait_for("the master", lambda: b"ALIVE" in self._log("master"))
+        for _ in range(workers):
+            self.add_worker()
 
     def add_worker(self, path: Sequence[Path] | None = None, **environment: str) -> subprocess.Popen[bytes]:
         """One more worker, whose executors find packages at this path."""
-        name = f"worker{len(self.workers)}"
+        name = f"worker{len(self.processes)}"
         arguments = ["worker.Worker", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0", "--cores", "1"]
         arguments += ["--memory", "1g", "--work-dir", str(self.folder / name), self.url]
         python_path = os.pathsep.join(map(str, self.path if path is None else path))

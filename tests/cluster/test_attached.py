@@ -73,7 +73,7 @@ def test_equal_rows_outside_are_taken_away_one_by_one(s: hw.Session, spark: Spar
     assert kept(s, "t") <= 22
 
 
-def test_views_follow_changes_of_what_is_outside(s: hw.Session, sales: Path, spark: SparkSession) -> None:
+def test_views_follow_changes_of_what_is_outside(s: hw.Session, sales: Path) -> None:
     s.create_table("sales", source=sales, key="id")
     s.create_table("brands", "brand BIGINT, name STRING", key="brand")
     s.insert("brands", [(i, f"brand {i}") for i in range(9)])

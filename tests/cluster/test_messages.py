@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from state_samples import KEPT_TYPES, SAMPLES, batch, batches, identities
 
 from headwater.cluster import messages
 from headwater.cluster.messages import NEWS, NOTE, Message
@@ -20,10 +19,6 @@ from headwater.state import hashing
 from headwater.state.arrangement import Arrangement
 from headwater.state.blocks import format_of
 from headwater.state.runs import Run
-
-sys.path.append(str(Path(__file__).parent.parent / "state"))
-
-from state_samples import KEPT_TYPES, SAMPLES, batch, batches, identities  # noqa: E402  (it is of another folder)
 
 COUNTS = st.integers(1, 9) | st.sampled_from([64, 1000])
 
@@ -76,6 +71,15 @@ def test_messages_go_through_rows(sent: list[tuple[int, int, int, bytes]]) -> No
 def test_messages_leave_before_they_are_many() -> None:
     body = pa.py_buffer(bytes(3 << 20))
     assert [part.num_rows for part in messages.sent(Message(0, 0, 0, body) for _ in range(5))] == [2, 2, 1]
+
+
+@pytest.mark.parametrize("shards", [0, np.zeros(60, np.int64)], ids=["one shard", "each its own"])
+def test_long_rows_travel_a_few_at_a_time(shards: Any) -> None:
+    delta = Delta.inserting(batch([pa.string(), pa.int64()], [(f"{i}" * 200_000, i) for i in range(60)]))
+    found = list(messages.deltas(1, 0, delta, shards))
+    assert len(found) > 2
+    assert max(message.body.size for message in found) < 8 << 20
+    require_same(Delta.concat([messages.unpacked(message.body, vectors=False) for message in found]), delta)
 
 
 def test_bodies_lie_where_numbers_may() -> None:

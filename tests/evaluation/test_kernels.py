@@ -226,3 +226,17 @@ def test_what_is_nested_too_deep_for_the_stack_has_no_kernel() -> None:
         total = call("Add", total, Column(0, _LONG))
     with pytest.raises(Untranslatable, match="too deep"):
         compile_kernel(total)
+
+
+@pytest.mark.parametrize("function", ["Upper", "Lower"])
+def test_nulls_do_not_hide_letters_that_are_not_ascii(function: str) -> None:
+    """Under a NULL stands an empty text, which is ASCII."""
+    for texts in (["Böhm", None], [None, "ß", None, "a"]):
+        with pytest.raises(Unusual):
+            values(call(function, Column(0, _TEXT)), pa.array(texts, _TEXT))
+    changed = {"Upper": "A", "Lower": "a"}[function]
+    assert values(call(function, Column(0, _TEXT)), pa.array(["a", None, "A", None], _TEXT)) == [changed, None, changed, None]
+    hidden = pa.Array.from_buffers(
+        _TEXT, 2, [pa.py_buffer(b"\1"), pa.py_buffer(struct.pack("<3i", 0, 1, 3)), pa.py_buffer("aß".encode())]
+    )
+    assert values(call(function, Column(0, _TEXT)), hidden) == [changed, None]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from edit_scripts import FLOATS, INTEGERS, KEYS, TEXTS, Driven, Edit, Row, bag, delta_of, key, run, scripted, scripts
+from edit_scripts import FLOATS, INTEGERS, KEYS, TEXTS, Driven, Edit, Row, bag, delta_of, key, run, scripted, scripts, weighed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,6 +122,32 @@ MIXED: list[Named] = [EXTREMES[1], SUMS[2], DISTINCT[0], EXTREMES[3], DISTINCT[1
 
 def aggregate(keys: int, functions: list[Named]) -> Aggregate:
     return Aggregate(TYPES, keys, tuple(function for _, function in functions))
+
+
+@pytest.mark.parametrize("functions", [SUMS, []], ids=["sums", "none"])
+@pytest.mark.parametrize("keys", [0, 1, 2])
+@given(slices=st.lists(st.lists(ROWS, min_size=1, max_size=6), min_size=1, max_size=5))
+def test_sums_take_in_slices(keys: int, functions: list[Named], slices: list[list[Row]]) -> None:
+    operator = aggregate(keys, functions)
+    assert operator.absorbs
+    state, _ = operator.start()
+    for rows in slices:
+        state = operator.absorb(state, delta_of([(row, 1) for row in rows], TYPES))
+    expected = grouped(keys, functions)([[row for rows in slices for row in rows]])
+    assert weighed(operator.present(state)) == bag(expected)
+
+
+def test_sums_in_between_may_be_too_large() -> None:
+    operator = aggregate(0, [("Sum", measure("Sum", NUMBER))])
+    state, _ = operator.start()
+    for number in (2**63 - 1, 2**63 - 1, -(2**63), -(2**63) + 3):
+        state = operator.absorb(state, delta_of([((0.0, 0, number, 0.0, "", True), 1)], TYPES))
+    assert weighed(operator.present(state)) == bag([(1,)])
+
+
+@pytest.mark.parametrize("functions", [DISTINCT, EXTREMES, MIXED], ids=["distinct", "extremes", "mixed"])
+def test_other_functions_take_all_at_once(functions: list[Named]) -> None:
+    assert not aggregate(1, functions).absorbs
 
 
 @pytest.mark.parametrize(

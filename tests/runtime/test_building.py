@@ -15,8 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_tables import EDITS, KINDS, Line, arranged, catalog, view
 
+from headwater.compiler.dataflow import Step
+from headwater.evaluation.stages import Columns
+from headwater.operators import join as joins
+from headwater.operators.accumulators import accumulator
+from headwater.operators.aggregate import Aggregate, Measure
 from headwater.operators.join import Join, JoinKey
-from headwater.operators.linear import Union
+from headwater.operators.linear import Linear, Union
+from headwater.runtime import driver
 from headwater.runtime import epochs as lines
 
 if TYPE_CHECKING:
@@ -59,6 +65,38 @@ def test_a_view_is_exact_whatever_is_committed_while_it_is_built(few: int, befor
     for edit in after:
         line.edit(*edit)
         line.check("v", line.joined())
+
+
+@pytest.mark.parametrize("slice_", [1, 3, 1 << 18])
+@settings(deadline=None, max_examples=50)
+@given(before=EDITS, after=EDITS)
+def test_a_sum_over_a_join_is_built_in_slices(slice_: int, before: Any, after: Any) -> None:
+    line = Line()
+    for edit in before:
+        line.edit(*edit)
+    counted = accumulator("Count", [])
+    assert counted is not None
+    sides = [arranged(line.tables[side].source, (0,)) for side in "rs"]
+    pairs = Step(Join(KINDS * 2, JoinKey((0,), (0,), (False,)), 2, 2), tuple(sides), "Join")
+    picked = Step(Linear(KINDS, Columns((1, 3), KINDS)), (pairs,), "Project")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "_SLICE", slice_)
+        patch.setattr(driver, "_ROWS_A_GROUP", 0)
+        # Commits, too, then sum up the pairs of a join part by part.
+        patch.setattr(driver, "_LARGE", 0)
+        patch.setattr(joins, "_FIRST", 1)
+        patch.setattr(joins, "_FOUND", slice_)
+        line.define(view("v", Aggregate(KINDS, 2, (Measure(counted, ()),)), [picked]), rebuilt=["v"])
+        line.check("v", counts(line))
+        for edit in after:
+            line.edit(*edit)
+            line.check("v", counts(line))
+
+
+def counts(line: Line) -> Counter[Any]:
+    """The twin: how many pairs there are for each pair of values."""
+    found = Counter((row[1], row[3]) for row in line.joined().elements())
+    return Counter((*pair, count) for pair, count in found.items())
 
 
 @settings(deadline=None, max_examples=50)

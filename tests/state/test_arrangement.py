@@ -78,7 +78,8 @@ def test_behaves_as_a_dictionary(bits: int, width: int | None, data: st.DataObje
     arrangement, model = Arrangement.empty(batch(types, []).schema, key, width), {}
     history = [(arrangement, model)]
     few = data.draw(st.sampled_from([0, 8, runs.FEW]))
-    with poor_hash(bits), mock.patch.object(runs, "FEW", few):
+    whole = data.draw(st.sampled_from([0, arrangement_module._WHOLE]))
+    with poor_hash(bits), mock.patch.object(runs, "FEW", few), mock.patch.object(arrangement_module, "_WHOLE", whole):
         for delta in data.draw(st.lists(deltas(types, width), max_size=6)):
             arrangement, model = arrangement.insert(delta), added(model, delta) if len(delta) else model
             history.append((arrangement, model))
@@ -202,6 +203,7 @@ def test_a_handful_of_rows_joins_the_last_run() -> None:
 def test_a_merge_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(compaction, "LARGE", 8)
     monkeypatch.setattr(runs, "FEW", 0)
+    monkeypatch.setattr(arrangement_module, "_WHOLE", 0)
     arrangement = Arrangement.empty(numbers(0).schema, (0,))
     with monkeypatch.context() as broken:
         broken.setattr(runs, "merge", lambda *_: 1 / 0)

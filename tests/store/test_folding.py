@@ -14,6 +14,7 @@ from small_tables import KINDS, bag, batch
 
 from headwater.delta import Delta
 from headwater.operators.operator import schema_of
+from headwater.state import arrangement as arrangements
 from headwater.state import compaction, runs
 from headwater.state.arrangement import Arrangement
 from headwater.store import runfiles
@@ -38,6 +39,7 @@ def expected(numbers: int) -> Counter[tuple[int, int]]:
 def test_a_merge_that_begins_meanwhile_loses_nothing(folded: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "LARGE", 4)
     monkeypatch.setattr(runs, "FEW", 0)
+    monkeypatch.setattr(arrangements, "_WHOLE", 0)
     gate = Event()
     thread = ThreadPoolExecutor(1)
     monkeypatch.setattr(compaction, "_thread", lambda: thread)
@@ -73,6 +75,7 @@ def test_runs_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 def test_new_runs_may_stand_on_both_sides_of_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "FEW", 0)
+    monkeypatch.setattr(arrangements, "_WHOLE", 0)
     names = (f"runs/{number}" for number in count())
     disk = LocalDisk(tmp_path)
     arrangement = Arrangement.empty(schema_of(KINDS), (0,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(1800)
 
-SCALE = 0.01
+SCALE = float(os.environ.get("SCALE", "0.01"))
 STAGES = ["load", *(f"refresh {number + 1}" for number in range(REFRESHES))]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -97,8 +96,9 @@ def letters(call: Call, arguments: Arguments) -> Kernel:
     changed, is_ascii = arrow(f"ascii_{call.function.lower()}"), arrow("string_is_ascii")
 
     def change(texts: pa.Array) -> pa.Array:
-        plain, _ = truth(is_ascii(texts))
-        if np.count_nonzero(plain) + texts.null_count < len(plain):
+        plain, there = truth(is_ascii(texts))
+        # What stands under a NULL may be anything.
+        if not (plain if there is None else plain | ~there).all():
             raise Unusual
         return changed(texts)
 

@@ -142,7 +142,7 @@ def present(inputs: Sequence[pa.Array], weights: Int64s) -> Int64s:
             valid = array.buffers()[0]
             if valid is None:
                 return np.zeros(len(weights), np.int64)
-            weights = _kept(weights, np.frombuffer(valid, np.uint8), array.offset)
+            weights = _kept(np.ascontiguousarray(weights), np.frombuffer(valid, np.uint8), array.offset)
     return weights
 
 
@@ -151,7 +151,7 @@ def chosen(condition: pa.Array, weights: Int64s) -> Int64s:
     truth = condition.buffers()[1]
     if truth is None:
         return np.zeros(len(weights), np.int64)
-    return present([condition], _kept(weights, np.frombuffer(truth, np.uint8), condition.offset))
+    return present([condition], _kept(np.ascontiguousarray(weights), np.frombuffer(truth, np.uint8), condition.offset))
 
 
 @compiled
@@ -201,14 +201,6 @@ def count(weights: Int64s, places: Int64s, sums: Int64s, slot: int) -> None:
     """Adds the weights to the slot of their cells."""
     for i in range(len(weights)):
         sums[places[i], slot] += weights[i]
-
-
-@compiled
-def merge(vectors: Int64s, places: Int64s, sums: Int64s) -> None:
-    """Adds whole vectors to their cells."""
-    for i in range(len(places)):
-        for k in range(vectors.shape[1]):
-            sums[places[i], k] += vectors[i, k]
 
 
 @compiled

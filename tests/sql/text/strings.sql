@@ -1,6 +1,9 @@
 -- linear: case and length
 SELECT id, upper(title) AS u, lower(title) AS l, initcap(body) AS i, length(title) AS n, octet_length(title) AS bytes, bit_length(title) AS bits, char_length(body) AS c FROM documents;
 
+-- linear: NULLs beside letters that are not ASCII
+SELECT id, upper(title) AS u, lower(body) AS l FROM documents WHERE id IN (3, 6);
+
 -- linear: cutting
 SELECT id, substring(title, 2, 3) AS s, substring(title, -3, 2) AS tail, left(title, 2) AS l, right(title, 2) AS r, substring_index(body, ' ', 1) AS word, split_part(body, ' ', 2) AS second FROM documents;
 

@@ -1,0 +1,290 @@
+"""The same content on both placements: views that are fed, and built, on executors of the local Spark of all tests."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from oracle import Oracle, check_changes
+
+import headwater as hw
+from headwater.cluster import cluster as placed
+from headwater.cluster.cluster import Cluster, Whole
+from headwater.delta import Delta
+from headwater.state.arrangement import Arrangement
+from headwater.store.folding import Fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+VIEWS = {
+    "joined": "SELECT a.g, a.x, b.name FROM a JOIN b ON a.g = b.g",
+    "summed": "SELECT g, sum(x) AS s, count(*) AS n, avg(y) AS m FROM a GROUP BY g",
+    "whole": "SELECT sum(x) AS s, max(y) AS m, count(DISTINCT g) AS d FROM a",
+    "first": "SELECT * FROM a ORDER BY x DESC, g, y LIMIT 3",
+    "alone": "SELECT g FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.g = a.g)",
+    "above": "SELECT s, count(*) AS n FROM summed GROUP BY s",
+}
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[hw.Session]:
+    with closing(hw.connect(spark=spark, placement="driver")) as made:
+        made.create_table("a", "g INT, x BIGINT, y DOUBLE")
+        made.create_table("b", "g INT, name STRING")
+        yield made
+
+
+def fill(session: hw.Session) -> None:
+    with session.transaction() as transaction:
+        transaction.insert("a", [(i % 7, i, i / 4) for i in range(50)])
+        transaction.insert("b", [(i, f"name {i}") for i in range(5)])
+
+
+def compare(session: hw.Session, views: dict[str, str]) -> None:
+    oracle = Oracle(session, {"summed": VIEWS["summed"]} if "above" in views else {})
+    for name, query in views.items():
+        oracle.check(session.view(name), query)
+
+
+def ran_there(session: hw.Session) -> bool:
+    return session.epochs.executors.last.where == "cluster"  # type: ignore[attr-defined]
+
+
+def test_one_session_goes_to_and_fro(session: hw.Session) -> None:
+    for name, query in VIEWS.items():
+        session.create_view(name, query)
+    before = {name: (session.epoch, session.view(name).arrow()) for name in VIEWS}
+    session.placement = "cluster"
+    fill(session)
+    assert ran_there(session)
+    compare(session, VIEWS)
+    for placement, change in (("driver", 50), ("cluster", 60), ("cluster", 70), ("driver", 80)):
+        session.placement = placement
+        with session.transaction() as transaction:
+            transaction.delete("a", [(old % 7, old, old / 4) for old in (change - 50, change - 49)])
+            transaction.insert("a", [(3, change, None), (None, change, float("nan"))])
+            transaction.insert("b", [(change % 3, "more"), (None, "nobody")])
+        assert ran_there(session) == (placement == "cluster")
+        compare(session, VIEWS)
+    for name, (epoch, content) in before.items():
+        check_changes(content, session.view(name), epoch)
+
+
+def test_views_are_built_on_executors(session: hw.Session) -> None:
+    fill(session)
+    session.placement = "cluster"
+    with mock.patch.object(Cluster, "run", autospec=True, side_effect=Cluster.run) as run:
+        for name, query in VIEWS.items():
+            session.create_view(name, query)
+        assert run.call_count == len(VIEWS)
+    compare(session, VIEWS)
+    session.placement = "driver"
+    session.insert("a", [(1, 1, 1.0)])
+    compare(session, VIEWS)
+
+
+def test_what_begins_with_a_row_is_built_once(session: hw.Session) -> None:
+    """The two views share a step that is kept by neither, and gives a row also of no rows."""
+    fill(session)
+    views = {"one": "SELECT median(x) + 1 AS m FROM a", "two": "SELECT median(x) + 2 AS m FROM a"}
+    session.create_view("one", views["one"])
+    session.placement = "cluster"
+    session.create_view("two", views["two"])
+    compare(session, views)
+    session.insert("a", [(1, 1000, 1.0)])
+    compare(session, views)
+
+
+def test_a_change_of_no_rows(session: hw.Session) -> None:
+    session.create_view("summed", VIEWS["summed"])
+    fill(session)
+    session.placement = "cluster"
+    epoch = session.epoch
+    session.insert("a", [])
+    with session.transaction() as transaction:
+        transaction.insert("a", [(1, 1, 1.0)])
+        transaction.delete("a", [(1, 1, 1.0)])
+    session.insert("b", [])
+    assert session.epoch == epoch + 3
+    compare(session, {"summed": VIEWS["summed"]})
+
+
+def test_a_view_over_empty_tables(session: hw.Session) -> None:
+    session.placement = "cluster"
+    for name, query in VIEWS.items():
+        session.create_view(name, query)
+    compare(session, VIEWS)
+    session.insert("b", [(1, "one")])
+    compare(session, VIEWS)
+
+
+def test_all_rows_go(session: hw.Session) -> None:
+    for name, query in VIEWS.items():
+        session.create_view(name, query)
+    fill(session)
+    session.placement = "cluster"
+    session.delete("a", session.table("a").arrow())
+    compare(session, VIEWS)
+    session.insert("a", [(1, 2, 3.0)])
+    compare(session, VIEWS)
+
+
+def test_an_error_leaves_all_as_it_was(session: hw.Session) -> None:
+    fill(session)
+    session.create_view("divided", "SELECT g, 10 DIV x AS d FROM a WHERE x > -5 AND g = 6")
+    session.create_view("summed", VIEWS["summed"])
+    session.placement = "cluster"
+    epoch, rows = session.epoch, session.view("summed").rows()
+    with pytest.raises(hw.EvaluationFailed, match="DIVIDE_BY_ZERO"):
+        session.insert("a", [(6, 0, 1.0)])
+    assert (session.epoch, session.view("summed").rows()) == (epoch, rows)
+    session.insert("a", [(6, 1, 1.0)])
+    assert ran_there(session)
+    compare(session, {"summed": VIEWS["summed"]})
+
+
+def test_what_only_spark_evaluates_is_left_to_the_driver(session: hw.Session) -> None:
+    views = {"made": "SELECT g, mask(name) AS masked FROM b", "summed": VIEWS["summed"]}
+    views |= {"counted": "SELECT masked, count(*) AS n FROM made GROUP BY masked"}
+    views |= {"mixed": "SELECT s, masked FROM summed JOIN made USING (g)"}
+    for name, query in views.items():
+        session.create_view(name, query)
+    session.placement = "cluster"
+    oracle = Oracle(session, {name: views[name] for name in ("made", "summed")})
+    for _ in range(2):
+        fill(session)
+        assert ran_there(session)
+        for name, query in views.items():
+            oracle.check(session.view(name), query)
+
+
+def test_a_reader_beside_a_job(session: hw.Session) -> None:
+    """To read all rows of an arrangement may merge its runs, just when they are being written."""
+    session.create_view("summed", VIEWS["summed"])
+    for i in range(6):
+        session.insert("a", [(j % 3, j, None) for j in range(300 * i, 300 * i + 300)])
+    session.placement = "cluster"
+    written = Fold.write
+
+    def read_then(self: Fold, states: Any) -> None:
+        states = list(states)
+        written(self, states)
+        for state in states:
+            for kept in state:
+                kept.contents()
+
+    with mock.patch.object(Fold, "write", read_then):
+        session.insert("a", [(1, 1, 1.0)])
+    assert ran_there(session)
+    compare(session, {"summed": VIEWS["summed"]})
+
+
+def test_a_build_beside_commits(session: hw.Session) -> None:
+    """While a view is built on executors, others commit, in the driver and on executors."""
+    fill(session)
+    session.create_view("summed", VIEWS["summed"])
+    session.placement = "cluster"
+    run, failures = Cluster.run, list[BaseException]()
+
+    def commits() -> None:
+        try:
+            session.insert("a", [(2, 5, 0.5)] * 3)
+            session.delete("b", [(1, "name 1")])
+        except BaseException as error:  # noqa: BLE001
+            failures.append(error)
+
+    def run_beside(*arguments: Any, **options: Any) -> Any:
+        outcome = run(*arguments, **options)
+        with mock.patch.object(Cluster, "run", run):
+            other = Thread(target=commits)
+            other.start()
+            other.join()
+        return outcome
+
+    with mock.patch.object(Cluster, "run", run_beside):
+        session.create_view("joined", VIEWS["joined"])
+    assert not failures
+    session.insert("b", [(1, "again")])
+    assert ran_there(session)
+    compare(session, {name: VIEWS[name] for name in ("summed", "joined")})
+
+
+def test_a_directory_goes_on_after_jobs(spark: SparkSession, tmp_path: Path) -> None:
+    with closing(hw.connect(tmp_path / "kept", spark=spark, placement="cluster")) as session:
+        session.create_table("a", "g INT, x BIGINT, y DOUBLE")
+        session.create_table("b", "g INT, name STRING")
+        fill(session)
+        for name, query in VIEWS.items():
+            session.create_view(name, query)
+        session.insert("a", [(1, 2, 3.0)])
+        compare(session, VIEWS)
+    needed = {place.file for place in _manifest(tmp_path / "kept").places()}
+    assert {f"runs/{path.name}" for path in (tmp_path / "kept" / "runs").iterdir()} == needed
+    with closing(hw.connect(tmp_path / "kept", spark=spark, placement="driver")) as session:
+        compare(session, VIEWS)
+        session.insert("b", [(1, "again")])
+        session.placement = "cluster"
+        session.insert("b", [(2, "again")])
+        compare(session, VIEWS)
+
+
+def _manifest(directory: Path) -> Any:
+    from headwater.store import manifest
+    from headwater.store.disk import LocalDisk
+
+    found = manifest.newest(LocalDisk(directory))
+    assert found is not None
+    return found
+
+
+def test_nothing_of_the_users_session_is_changed(spark: SparkSession, session: hw.Session) -> None:
+    spark.createDataFrame(pa.table({"x": [1]})).createOrReplaceTempView("mine")
+    spark.sparkContext.setJobDescription("what I do")
+    spark.sparkContext.setLocalProperty("spark.scheduler.pool", "mine")
+    configuration = dict(spark.sparkContext.getConf().getAll())
+    settings = _settings(spark)
+    try:
+        fill(session)
+        session.placement = "cluster"
+        for name, query in VIEWS.items():
+            session.create_view(name, query)
+        session.insert("a", [(1, 2, 3.0)])
+        assert ran_there(session)
+        assert _settings(spark) == settings
+        assert dict(spark.sparkContext.getConf().getAll()) == configuration
+        assert [view.name for view in spark.catalog.listTables() if view.isTemporary] == ["mine"]
+        assert spark.sparkContext.getLocalProperty("spark.job.description") == "what I do"
+        assert spark.sparkContext.getLocalProperty("spark.scheduler.pool") == "mine"
+        assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
+        assert type(spark).getActiveSession() is spark or type(spark).getActiveSession()._jsparkSession == spark._jsparkSession
+    finally:
+        spark.sparkContext.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
+        spark.catalog.dropTempView("mine")
+
+
+def _settings(spark: SparkSession) -> dict[str, str]:
+    return {row.key: row.value for row in spark.sql("SET").collect()}
+
+
+def test_shards_follow_rows_and_bytes(session: hw.Session) -> None:
+    """So that no task has more than it can hold."""
+    cluster = Cluster(lambda: session.spark, lambda: "UTC")
+    step = session.snapshot.tables["a"].source
+    few = Delta.inserting(pa.RecordBatch.from_pydict({"c0": [1]}))
+    assert cluster._shards({step: few}) == cluster.cores
+    with mock.patch.object(placed, "_ROWS", 10):
+        many = Delta.inserting(pa.RecordBatch.from_pydict({"c0": list(range(95))}))
+        assert cluster._shards({step: many}) == 10
+    with mock.patch.object(placed, "_BYTES", 1000):
+        long = Delta.inserting(pa.RecordBatch.from_pydict({"c0": ["x" * 6500]}))
+        assert cluster._shards({step: long}) == 8
+        assert cluster._shards({step: Whole(Arrangement.empty(long.schema, (0,)).insert(long))}) >= 8
