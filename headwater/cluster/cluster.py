@@ -121,7 +121,7 @@ class Cluster:
         Of `states` those of the steps and of their inputs are used. Where a change is `Whole`, the step's readers find all of
         it arranged already. What steps give stays where it is, but for the `wanted` ones.
         """
-        self._require_ready(yard)
+        self.require_ready(yard)
         changes: Changes = {step: self._readable(change) for step, change in given.items()}
         involved = _involved(steps, changes)
         fold = Fold(yard.disk, yard.new_name)
@@ -138,17 +138,17 @@ class Cluster:
         except JobFailed as error:
             # Perhaps it was one of an executor that came later than the last look.
             self._ready.clear()
-            self._require_ready(yard)
-            if any(isinstance(change, Frame) for _, change in _each(changes)) and error.__cause__ is not None:
+            self.require_ready(yard)
+            if any(isinstance(change, Frame) for _, change in _each(changes)):
                 # Or the rows cannot be had.
-                raise EvaluationFailed(failure(error.__cause__)) from error
+                raise unreadable(error) from error
             raise
         finally:
             for file in scratch:
                 yard.disk.remove(file)
         return Ran(_outcome(order, before, found, yard.disk), order.waves.count, order.shards)
 
-    def _require_ready(self, yard: Yard) -> None:
+    def require_ready(self, yard: Yard) -> None:
         """Raises unless executors can do jobs in this yard; they are asked once."""
         context = self.spark().sparkContext
         asked = (context.applicationId or "", yard.disk.place)
@@ -281,6 +281,11 @@ def pieces(frame: DataFrame) -> int:
     # Where Spark does not know, it says something enormous.
     many = 0 if size >= _UNKNOWN else size // _BYTES
     return max(int(execution.toRdd().getNumPartitions()), many)
+
+
+def unreadable(error: JobFailed) -> EvaluationFailed:
+    """What Spark says of a job that reads rows of users."""
+    return EvaluationFailed(failure(error.__cause__ or error))
 
 
 def refusal(note: dict[str, str]) -> Exception:
