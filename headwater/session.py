@@ -288,10 +288,10 @@ class Session:
         if entry.output in now.outer:
             return now.outer[entry.output].frame()
         order = entry.order if isinstance(entry, ViewEntry) else ()
-        kept = now.kept(entry)
         # Who only reads a directory cannot keep its files from being removed.
-        if self._reader is None and self._lending.is_worth(kept, self.placement):
-            lent = self._lending.frame(kept, [field.dataType for field in entry.schema], order, lambda: self.epochs.now)
+        if self._reader is None:
+            types = [field.dataType for field in entry.schema]
+            lent = self._lending.frame(now.kept(entry), self.placement, types, order, lambda: self.epochs.now)
             if lent is not None:
                 return lent
         return table_of(now.contents(entry), entry.arrow, order)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from headwater.errors import (
     DuplicateKey,
     EvaluationFailed,
@@ -24,12 +26,12 @@ from headwater.errors import (
     NullKey,
     UnknownName,
 )
-from headwater.rows import Columns
+from headwater.rows import Columns, fitted
 from headwater.runtime.outside import Outside, Place
 from headwater.schema import arrow_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -102,6 +104,8 @@ def require_sound(outside: Outside) -> None:
     from headwater.evaluation.spark import failure
 
     frame = outside.frame()
+    if outside.place is not None:
+        _require_fitting(outside, frame)
     required = [i for i, field in enumerate(outside.schema.fields) if not field.nullable]
     key = outside.key or ()
     if not key and not required:
@@ -117,6 +121,25 @@ def require_sound(outside: Outside) -> None:
             _require_distinct(outside, frame, key)
     except PySparkException as error:
         raise EvaluationFailed(failure(error)) from error
+
+
+def _require_fitting(outside: Outside, frame: DataFrame) -> None:
+    """Refuses values for which the table's types have no room: who loads rows meets them, who attaches them would too late."""
+    if frame.schema.simpleString() == outside.typed().schema.simpleString():
+        return
+    columns = outside.columns
+
+    def complaints(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            try:
+                fitted(batch, columns)
+            except InvalidRows as error:
+                yield pa.RecordBatch.from_pydict({"complaint": [str(error).removeprefix(f"[{InvalidRows.code}] ")]})
+                return
+
+    found = frame.mapInArrow(complaints, "complaint STRING").first()
+    if found is not None:
+        raise InvalidRows(found["complaint"])
 
 
 def _require_values(outside: Outside, frame: DataFrame, columns: list[int]) -> None:

@@ -139,9 +139,9 @@ class Cluster:
             # Perhaps it was one of an executor that came later than the last look.
             self._ready.clear()
             self.require_ready(yard)
-            if any(isinstance(change, Frame) for _, change in _each(changes)) and error.__cause__ is not None:
+            if any(isinstance(change, Frame) for _, change in _each(changes)):
                 # Or the rows cannot be had.
-                raise EvaluationFailed(failure(error.__cause__)) from error
+                raise unreadable(error) from error
             raise
         finally:
             for file in scratch:
@@ -281,6 +281,11 @@ def pieces(frame: DataFrame) -> int:
     # Where Spark does not know, it says something enormous.
     many = 0 if size >= _UNKNOWN else size // _BYTES
     return max(int(execution.toRdd().getNumPartitions()), many)
+
+
+def unreadable(error: JobFailed) -> EvaluationFailed:
+    """What Spark says of a job that reads rows of users."""
+    return EvaluationFailed(failure(error.__cause__ or error))
 
 
 def refusal(note: dict[str, str]) -> Exception:

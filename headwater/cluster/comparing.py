@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from headwater.cluster import messages
-from headwater.cluster.cluster import pieces, refusal, union
+from headwater.cluster.cluster import pieces, refusal, union, unreadable
 from headwater.cluster.messages import NOTE, Message
 from headwater.cluster.order import run_at
 from headwater.cluster.tasks import gathered
 from headwater.delta import Delta
-from headwater.errors import HeadwaterError
+from headwater.errors import HeadwaterError, JobFailed
 from headwater.rows import fitted
 from headwater.state.consolidation import consolidate
 from headwater.store.folding import Fold
@@ -66,7 +66,11 @@ def difference(cluster: Cluster, found: Sequence[Weighted], kept: Arrangement, y
     met = union([called, *spread]).repartitionById(count, "shard")
     settled = met.mapInArrow(_settle(yard.disk.address, json.dumps(asdict(Kept.stored(stored))), count), messages.SCHEMA)
     parts = [Delta.empty(stored.schema)]
-    for message in cluster.collected(settled, title):
+    try:
+        left = cluster.collected(settled, title)
+    except JobFailed as error:
+        raise unreadable(error) from error
+    for message in left:
         if message.route == NOTE:
             raise refusal(message.content)
         parts.append(messages.unpacked(message.body, vectors=False))

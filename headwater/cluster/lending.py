@@ -49,28 +49,27 @@ class Lending:
         self._yards = yards
         self._lent: list[tuple[Yard, Any, Callable[[], Snapshot]]] = []
 
-    def is_worth(self, kept: Arrangement, mode: str) -> bool:
+    def _is_worth(self, kept: Arrangement, mode: str) -> bool:
         """Whether Spark should read it; in the mode cluster it always does."""
         stored = all(run.file is not None for run in kept.runs)
         many = 1 if mode == "cluster" else _MANY if stored else _MANY_TO_WRITE
         return mode != "driver" and len(kept) >= many
 
     def frame(
-        self, kept: Arrangement, visible: Sequence[DataType], order: Sequence[Order], now: Callable[[], Snapshot]
+        self,
+        kept: Arrangement,
+        mode: str,
+        visible: Sequence[DataType],
+        order: Sequence[Order],
+        now: Callable[[], Snapshot],
     ) -> DataFrame | None:
-        """The rows in the order given, their first columns in these types of Spark's; None if executors cannot read them."""
+        """The rows in the order given, their first columns in these types of Spark's; None if the driver is to send them."""
+        if not self._is_worth(kept, mode):
+            return None
         self._recall()
         yard = self._yards.open()
-        try:
-            self._cluster.require_ready(yard)
-        except (ExecutorsNotReady, JobFailed):
-            self._yards.settled(yard, now)
-            return None
-        fold = Fold(yard.disk, yard.new_name)
-        fold.write([(kept,)])
-        (stored,) = fold.stored((kept,))
-        yard.hold([run.file for run in stored.runs if run.file is not None])
-        if any(yard.disk.size(run.file) is None for run in stored.runs if run.file is not None):
+        stored = self._stored(kept, yard, mode)
+        if stored is None:
             self._yards.settled(yard, now)
             return None
         frame = self._read(stored, yard.disk.address, visible)
@@ -80,6 +79,21 @@ class Lending:
         rows = frame._jdf.queryExecution().toRdd()  # noqa: SLF001
         self._lent.append((yard, jvm.java.lang.ref.WeakReference(rows), now))
         return frame
+
+    def _stored(self, kept: Arrangement, yard: Yard, mode: str) -> Arrangement | None:
+        """The same in files that stay; None if one of them is gone already, or executors cannot read them."""
+        try:
+            self._cluster.require_ready(yard)
+        except (ExecutorsNotReady, JobFailed):
+            if mode == "cluster":
+                raise
+            return None
+        fold = Fold(yard.disk, yard.new_name)
+        fold.write([(kept,)])
+        (stored,) = fold.stored((kept,))
+        files = [run.file for run in stored.runs if run.file is not None]
+        yard.hold(files)
+        return None if any(yard.disk.size(file) is None for file in files) else stored
 
     def _read(self, stored: Arrangement, place: str, visible: Sequence[DataType]) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_type

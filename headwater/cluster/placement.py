@@ -225,6 +225,9 @@ class Placement:
             return difference(self._cluster, [Weighted(new, 1), *gone], kept, self._yard(), title)
         except Refused:
             return None
+        except ExecutorsNotReady as error:
+            self._require_choice(error)
+            return None
 
 
 def require_mode(mode: str) -> str:

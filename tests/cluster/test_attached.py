@@ -161,11 +161,11 @@ def test_a_key_is_looked_at_where_the_rows_are(s: hw.Session, spark: SparkSessio
         s.create_table("sales", source=tmp_path / "nothing")
     with pytest.raises(hw.InvalidRows, match="no column 'brand' in the table"):
         s.create_table("sales", "id BIGINT, price BIGINT", source=sales)
+    with pytest.raises(hw.InvalidRows, match=r"column 'price' of table 'sales' is int8: .* not in range"):
+        s.create_table("sales", "price TINYINT, id INT, brand DOUBLE", source=sales)
     assert s.epoch == 0
-    s.create_table("sales", "price DECIMAL(20, 2), id INT, brand DOUBLE", source=sales, key="id")
-    wanted = spark.sql(
-        f"SELECT CAST(price AS DECIMAL(20, 2)) price, CAST(id AS INT) id, CAST(brand AS DOUBLE) brand FROM ({SALES})"
-    )
+    s.create_table("sales", "price DECIMAL(22, 2), id INT, brand DOUBLE", source=sales, key="id")
+    wanted = spark.sql(SALES).selectExpr("CAST(price AS DECIMAL(22, 2)) price", "INT(id) id", "DOUBLE(brand) brand")
     assert_same(s.table("sales").arrow(), wanted)
     assert s.sql("SELECT brand FROM sales WHERE id = 12").rows() == [(1.0,)]
     s.delete("sales", [(24, 12, 1.0)])

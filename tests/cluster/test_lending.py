@@ -61,7 +61,7 @@ def test_a_dataframe_stays_what_it_was(s: hw.Session, spark: SparkSession) -> No
 def test_files_go_when_no_plan_needs_them(s: hw.Session, spark: SparkSession) -> None:
     s.create_table("t", source=spark.range(1000))
     derived = s.table("t").dataframe().filter("id > 500")
-    s.delete("t", spark.range(1000))
+    s.table("t").drop()
     assert derived.count() == 499
     s._lending._recall()
     assert len(lent(s)) == 1

@@ -87,7 +87,7 @@ def test_what_does_not_fit_changes_nothing(s: hw.Session, spark: SparkSession) -
     epoch = s.epoch
     for rows, error in [
         ("SELECT id % 3 AS id, 1 AS brand, 2 AS price FROM range(10)", hw.DuplicateKey),
-        ("SELECT NULL AS id, 1 AS brand, 2 AS price", hw.InvalidRows),
+        ("SELECT NULL AS id, 1 AS brand, 2 AS price", hw.NullKey),
         ("SELECT 1 AS id, 'x' AS brand, 2 AS price", hw.InvalidRows),
         ("SELECT 1 AS id, 2.5 AS brand, 2 AS price", hw.InvalidRows),
         ("SELECT 1 AS id, 1 AS brand", hw.InvalidRows),
