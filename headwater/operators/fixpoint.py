@@ -202,22 +202,19 @@ class _Epoch:
         return emitted
 
     def _settled(self, relation: int, number: int, batches: list[pa.RecordBatch]) -> Delta | None:
-        """The rows of a relation that are believed or dropped in a round, of those that wait for it."""
+        """The rows of a relation that are believed or dropped in a round, of those that wait for it; the others wait on."""
         settings = self._fixpoint.relations[relation]
         rows = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
-        keys = rows_at(rows, group_rows(rows, range(settings.keys)).representatives)
+        keys = rows if len(rows) == 1 else rows_at(rows, group_rows(rows, range(settings.keys)).representatives)
         found = self._derived[relation].lookup(keys, range(settings.keys))
         columns = found.rows.columns
         rounds = columns[-1].to_numpy()
-        values = (
-            rounds
-            if settings.kind == "set"
-            else column_ranks(columns[-2], descending=settings.kind == "max", nulls_first=False)
-        )
+        valued = settings.kind != "set"
+        values = column_ranks(columns[-2], descending=settings.kind == "max", nulls_first=False) if valued else rounds
         derivations = Found(found.probe, values, rounds, found.weights)
-        at, ranks, weights, later, wait = settled(derivations, keys.num_rows, number, valued=settings.kind != "set")
-        for due in np.unique(wait).tolist():
-            self._wait(relation, due, rows_at(keys, later[wait == due]))
+        at, ranks, weights, later, wait = settled(derivations, keys.num_rows, number, valued=valued)
+        if len(later):
+            self._wait(relation, rows_at(keys, later), wait)
         if not len(at):
             return None
         chosen = rows_at(found.rows, at).columns[:-1]
@@ -260,6 +257,7 @@ class _Epoch:
         settings = self._fixpoint.relations[relation]
         schema = self._fixpoint.schemas[relation]
         parts = []
+        touched: pa.RecordBatch | None = None
         if derived is not None and len(derived):
             rounds = derived.rows.column(len(settings.types)).to_numpy() + 1
             columns = _normal(derived.rows.columns[: len(settings.types)])
@@ -268,23 +266,28 @@ class _Epoch:
                 self._pass(relation, Delta(batch, derived.weights), rounds)
                 return
             parts.append(Delta(batch, derived.weights))
-            keys = batch.select(range(settings.keys))
-            first = int(rounds[0])
-            if rounds.min() == first == rounds.max():
-                self._wait(relation, first, keys)
-            else:
-                for due in np.unique(rounds).tolist():
-                    self._wait(relation, due, rows_at(keys, np.flatnonzero(rounds == due)))
+            touched = batch.select(range(settings.keys))
         if marks is not None and settings.kind != "bag":
             ranks = pa.array(-marks.rows.column(len(settings.types)).to_numpy())
             batch = pa.RecordBatch.from_arrays([*marks.rows.columns[:-1], ranks], schema=schema)
             parts.append(Delta(batch, marks.weights))
         if parts:
             self._derived[relation] = self._derived[relation].insert(Delta.concat(parts))
+        if touched is None:
+            return
+        if rounds.min() == rounds.max():
+            self._wait(relation, touched, rounds[:1])
+        else:
+            # Most of many rounds would find that nothing is to be done.
+            self._settled(relation, 0, [touched])
 
-    def _wait(self, relation: int, due: int, keys: pa.RecordBatch) -> None:
-        self._at(due)
-        self._waiting.setdefault(due, {}).setdefault(relation, []).append(keys)
+    def _wait(self, relation: int, keys: pa.RecordBatch, rounds: Int64s) -> None:
+        """Has rows looked at in their rounds, or all of them in one."""
+        due = np.unique(rounds)
+        for number in due.tolist():
+            self._at(number)
+            part = keys if len(due) == 1 else rows_at(keys, np.flatnonzero(rounds == number))
+            self._waiting.setdefault(number, {}).setdefault(relation, []).append(part)
 
     def _pass(self, relation: int, delta: Delta, rounds: Int64s) -> None:
         for due in np.unique(rounds).tolist():
