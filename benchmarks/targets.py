@@ -66,6 +66,8 @@ TARGETS = (
     Target("opening a join view, to building it", "durable", "to the time to build it", 0.05, at_least=False),
     Target("bytes written to bytes changed", "durable", "write amplification", 10, at_least=False),
     Target("refresh with state of 4 × the memory allowed", "durable", "refresh to in memory", 5, at_least=False),
+    Target("recursive views, 1 and 100 edges, to DuckDB from scratch", "recursion", "speedup over DuckDB", 100),
+    Target("recursive views, 1 and 100 edges, to a Spark loop", "recursion", "speedup over a Spark loop", 100),
     Target("10-row commit to the smallest Spark job with a shuffle", "smallest", "speedup", 30),
 )
 

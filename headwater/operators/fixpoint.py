@@ -18,8 +18,9 @@ deletion only rows all of whose earlier derivations are gone. Whether a row is t
              fixpoint; and by induction over ranks each of them is derivable, so it contains them.
 
 The best of a group (MIN, MAX) is the same with values: the group believes its best derived value, with the rank of that, and
-a better one replaces it. By monotony (the compiler sees to it) a better value below never makes a worse one above, so what is
-believed in the end is again both closed and derivable by induction over ranks, which only the least fixpoint is.
+a better one replaces it: when nothing waits to be dropped, so that all that is believed is derivable, and the best ones first,
+as Dijkstra does. By monotony (the compiler sees to it) a better value below never makes a worse one above, so what is believed
+in the end is again both closed and derivable by induction over ranks, which only the least fixpoint is.
 
 UNION ALL keeps no ranks: what changes goes round, Δ ← body(Δ), until nothing is left.
 
@@ -61,6 +62,9 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 RANK = pa.int64()
+# Of the values that contend, so many of the best are believed at a time, or this share of them.
+_FEW = 256
+_SHARE = 64
 
 
 @dataclass(frozen=True)
@@ -163,20 +167,20 @@ class _Epoch:
         self._figures = state[-1]
         self._waiting: dict[int, dict[int, list[pa.RecordBatch]]] = {}
         self._passing: dict[int, dict[int, list[Delta]]] = {}
+        self._contending: dict[int, list[pa.RecordBatch]] = {}
         self._heap: list[int] = []
         self._results: list[Delta] = []
         self._done = 0
+        self._depth = 0
         self._touched = 0
         self._latest = 0
 
     def run(self) -> tuple[State, Delta]:
         self._follow([None] * len(self._derived), [Input(i.delta, i.before, i.after) for i in self._inputs])
         later = [Input(_none(i.delta), i.after, i.after) for i in self._inputs]
-        while self._heap:
-            number = heappop(self._heap)
+        while self._heap or self._contending:
+            emitted = self._next_round() if self._heap else self._best()
             self._done += 1
-            self._latest = max(self._latest, number)
-            emitted = self._round(number, self._waiting.pop(number, {}), self._passing.pop(number, {}))
             if any(delta is not None for delta in emitted):
                 self._require_bounded(emitted)
                 self._follow(emitted, later)
@@ -186,22 +190,35 @@ class _Epoch:
 
     # -- rounds
 
-    def _round(
-        self, number: int, waiting: dict[int, list[pa.RecordBatch]], passing: dict[int, list[Delta]]
-    ) -> list[Delta | None]:
-        """What each relation gains and loses in a round: rows with their ranks."""
+    def _next_round(self) -> list[Delta | None]:
+        """What each relation gains and loses in the next round: rows with their ranks."""
+        number = heappop(self._heap)
         emitted: list[Delta | None] = [None] * len(self._derived)
-        for relation, batches in waiting.items():
+        for relation, batches in self._waiting.pop(number, {}).items():
             emitted[relation] = self._settled(relation, number, batches)
-        for relation, deltas in passing.items():
+        for relation, deltas in self._passing.pop(number, {}).items():
             delta = consolidate(Delta.concat(deltas))
             emitted[relation] = delta if len(delta) else None
-        result = emitted[self._fixpoint.result]
-        if result is not None:
-            self._results.append(result.select(range(len(self._fixpoint.types))))
         return emitted
 
-    def _settled(self, relation: int, number: int, batches: list[pa.RecordBatch]) -> Delta | None:
+    def _best(self) -> list[Delta | None]:
+        """The same where nothing waits: the best of the values that contend are believed."""
+        emitted: list[Delta | None] = [None] * len(self._derived)
+        contending, self._contending = self._contending, {}
+        for relation, batches in contending.items():
+            settings = self._fixpoint.relations[relation]
+            rows = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
+            few = max(_FEW, len(rows) // _SHARE)
+            if len(rows) > few:
+                values = column_ranks(rows.column(settings.keys), descending=settings.kind == "max", nulls_first=False)
+                chosen = values <= np.partition(values, few)[few]
+                if not chosen.all():
+                    self._contending[relation] = [rows_at(rows, np.flatnonzero(~chosen))]
+                    rows = rows_at(rows, np.flatnonzero(chosen))
+            emitted[relation] = self._settled(relation, 0, [rows.select(range(settings.keys))], eager=True)
+        return emitted
+
+    def _settled(self, relation: int, number: int, batches: list[pa.RecordBatch], *, eager: bool = False) -> Delta | None:
         """The rows of a relation that are believed or dropped in a round, of those that wait for it; the others wait on."""
         settings = self._fixpoint.relations[relation]
         rows = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
@@ -212,9 +229,11 @@ class _Epoch:
         valued = settings.kind != "set"
         values = column_ranks(columns[-2], descending=settings.kind == "max", nulls_first=False) if valued else rounds
         derivations = Found(found.probe, values, rounds, found.weights)
-        at, ranks, weights, later, wait = settled(derivations, keys.num_rows, number, valued=valued)
+        at, ranks, weights, later, wait, contending = settled(derivations, keys.num_rows, number, valued=valued, eager=eager)
         if len(later):
             self._wait(relation, rows_at(keys, later), wait)
+        if len(contending):
+            self._contending.setdefault(relation, []).append(rows_at(found.rows, contending).select(range(len(settings.types))))
         if not len(at):
             return None
         chosen = rows_at(found.rows, at).columns[:-1]
@@ -275,10 +294,10 @@ class _Epoch:
             self._derived[relation] = self._derived[relation].insert(Delta.concat(parts))
         if touched is None:
             return
-        if rounds.min() == rounds.max():
+        if settings.kind == "set" and rounds.min() == rounds.max():
             self._wait(relation, touched, rounds[:1])
         else:
-            # Most of many rounds would find that nothing is to be done.
+            # Most of many rounds would find that nothing is to be done, and values may contend.
             self._settled(relation, 0, [touched])
 
     def _wait(self, relation: int, keys: pa.RecordBatch, rounds: Int64s) -> None:
@@ -301,9 +320,19 @@ class _Epoch:
     # -- limits and figures
 
     def _require_bounded(self, emitted: list[Delta | None]) -> None:
+        """Counts the rounds that lead to later ranks than any before, and the rows."""
         fixpoint = self._fixpoint
+        result = emitted[fixpoint.result]
+        if result is not None:
+            self._results.append(result.select(range(len(fixpoint.types))))
+        latest = max(
+            int(pc.max(delta.rows.column(delta.rows.num_columns - 1)).as_py()) for delta in emitted if delta is not None
+        )
+        if latest > self._latest:
+            self._depth += 1
+            self._latest = latest
         self._touched += sum(len(delta) for delta in emitted if delta is not None)
-        if self._done <= fixpoint.rounds and self._touched <= fixpoint.rows:
+        if self._depth <= fixpoint.rounds and self._touched <= fixpoint.rows:
             return
         which = next(i for i, delta in enumerate(emitted) if delta is not None)
         sample = emitted[which]
@@ -311,7 +340,7 @@ class _Epoch:
         row = tuple(
             sample.rows.slice(len(sample) - 1).select(range(len(fixpoint.relations[which].types))).to_pylist()[0].values()
         )
-        what = f"{fixpoint.rounds} rounds" if self._done > fixpoint.rounds else f"{fixpoint.rows} rows"
+        what = f"{fixpoint.rounds} rounds" if self._depth > fixpoint.rounds else f"{fixpoint.rows} rows"
         raise RecursionLimit(
             f"the recursion of {fixpoint.relations[which].name!r} has not ended after {what}, and nothing was changed. "
             f"It was about to add {row!r}. Bound it (a condition on the row that grows, or MIN), "
