@@ -7,7 +7,8 @@ A row is believed because of rows that were believed before it, never because of
 where rows support each other in a circle. Ranks travel through the body as one more column, of which a join takes the greater.
 
     an epoch      the changes of the inputs go through the body once and change D, as does each row that is believed or dropped;
-                  rounds are done in ascending order, each over the rows of which a derivation changed there
+                  rounds are done in ascending order, each over the rows of which a derivation changed there; once nothing waits
+                  to be dropped, all that is derived may be believed at once, whatever its round
     round r       x, believed at ρ ≤ r, without derivations from before ρ  →  dropped;  x believed at ρ > r waits for round ρ
                   x, not believed                                          →  believed at its earliest derivation s, in round s
 
@@ -30,7 +31,7 @@ on rounds and rows ends a recursion that has no end, with nothing changed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -62,9 +63,13 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 RANK = pa.int64()
+# After all rounds.
+_LAST = (1 << 62) - 1
 # Of the values that contend, so many of the best are believed at a time, or this share of them.
 _FEW = 256
 _SHARE = 64
+# More rounds than this, to one that leads further than all before it, lead nowhere.
+_MANY = 100
 
 
 @dataclass(frozen=True)
@@ -155,6 +160,14 @@ class Fixpoint(Operator):
         return tuple(pairwise(ends))
 
 
+@dataclass
+class _Round:
+    """What waits for a round: rows of relations that are to be settled, and deltas of bags."""
+
+    waiting: dict[int, list[pa.RecordBatch]] = field(default_factory=dict)
+    passing: dict[int, list[Delta]] = field(default_factory=dict)
+
+
 class _Epoch:
     """One change on its way to the next fixpoint; the states are values, and this holds the latest ones."""
 
@@ -165,10 +178,10 @@ class _Epoch:
         self._derived = list(state[:count])
         self._states = [state[start:end] for start, end in fixpoint.places]
         self._figures = state[-1]
-        self._waiting: dict[int, dict[int, list[pa.RecordBatch]]] = {}
-        self._passing: dict[int, dict[int, list[Delta]]] = {}
-        self._contending: dict[int, list[pa.RecordBatch]] = {}
+        self._rounds: dict[int, _Round] = {}
         self._heap: list[int] = []
+        self._losing: set[int] = set()
+        self._contending: dict[int, list[pa.RecordBatch]] = {}
         self._results: list[Delta] = []
         self._done = 0
         self._depth = 0
@@ -191,14 +204,26 @@ class _Epoch:
     # -- rounds
 
     def _next_round(self) -> list[Delta | None]:
-        """What each relation gains and loses in the next round: rows with their ranks."""
-        number = heappop(self._heap)
+        """What each relation gains and loses in the next round: rows with their ranks.
+
+        If nothing can be lost any more, all that waits is derivable, in whatever round.
+        """
+        if self._losing:
+            number = heappop(self._heap)
+            self._losing.discard(number)
+            due = [self._rounds.pop(number)]
+        else:
+            number = _LAST
+            due, self._rounds, self._heap = [self._rounds[n] for n in sorted(self._rounds)], {}, []
         emitted: list[Delta | None] = [None] * len(self._derived)
-        for relation, batches in self._waiting.pop(number, {}).items():
-            emitted[relation] = self._settled(relation, number, batches)
-        for relation, deltas in self._passing.pop(number, {}).items():
-            delta = consolidate(Delta.concat(deltas))
-            emitted[relation] = delta if len(delta) else None
+        for relation, settings in enumerate(self._fixpoint.relations):
+            if settings.kind == "bag":
+                deltas = [delta for each in due for delta in each.passing.get(relation, ())]
+                delta = consolidate(Delta.concat(deltas)) if deltas else None
+                emitted[relation] = delta if delta is not None and len(delta) else None
+            else:
+                batches = [batch for each in due for batch in each.waiting.get(relation, ())]
+                emitted[relation] = self._settled(relation, number, batches) if batches else None
         return emitted
 
     def _best(self) -> list[Delta | None]:
@@ -230,8 +255,9 @@ class _Epoch:
         values = column_ranks(columns[-2], descending=settings.kind == "max", nulls_first=False) if valued else rounds
         derivations = Found(found.probe, values, rounds, found.weights)
         at, ranks, weights, later, wait, contending = settled(derivations, keys.num_rows, number, valued=valued, eager=eager)
-        if len(later):
-            self._wait(relation, rows_at(keys, later), wait)
+        for chosen, losing in ((wait < 0, True), (wait > 0, False)):
+            if np.count_nonzero(chosen):
+                self._wait(relation, rows_at(keys, later[chosen]), np.abs(wait[chosen]), losing=losing)
         if len(contending):
             self._contending.setdefault(relation, []).append(rows_at(found.rows, contending).select(range(len(settings.types))))
         if not len(at):
@@ -282,7 +308,7 @@ class _Epoch:
             columns = _normal(derived.rows.columns[: len(settings.types)])
             batch = pa.RecordBatch.from_arrays([*columns, pa.array(rounds)], schema=schema)
             if settings.kind == "bag":
-                self._pass(relation, Delta(batch, derived.weights), rounds)
+                self._at(int(rounds.min())).passing.setdefault(relation, []).append(Delta(batch, derived.weights))
                 return
             parts.append(Delta(batch, derived.weights))
             touched = batch.select(range(settings.keys))
@@ -295,27 +321,25 @@ class _Epoch:
         if touched is None:
             return
         if settings.kind == "set" and rounds.min() == rounds.max():
-            self._wait(relation, touched, rounds[:1])
+            self._wait(relation, touched, rounds[:1], losing=derived is not None and derived.weights.min() < 0)
         else:
             # Most of many rounds would find that nothing is to be done, and values may contend.
             self._settled(relation, 0, [touched])
 
-    def _wait(self, relation: int, keys: pa.RecordBatch, rounds: Int64s) -> None:
-        """Has rows looked at in their rounds, or all of them in one."""
+    def _wait(self, relation: int, keys: pa.RecordBatch, rounds: Int64s, *, losing: bool) -> None:
+        """Has rows looked at in their rounds, or all of them in one; if they are losing, not before."""
         due = np.unique(rounds)
         for number in due.tolist():
-            self._at(number)
             part = keys if len(due) == 1 else rows_at(keys, np.flatnonzero(rounds == number))
-            self._waiting.setdefault(number, {}).setdefault(relation, []).append(part)
+            self._at(number).waiting.setdefault(relation, []).append(part)
+            if losing:
+                self._losing.add(number)
 
-    def _pass(self, relation: int, delta: Delta, rounds: Int64s) -> None:
-        for due in np.unique(rounds).tolist():
-            self._at(due)
-            self._passing.setdefault(due, {}).setdefault(relation, []).append(delta.where(rounds == due))
-
-    def _at(self, due: int) -> None:
-        if due not in self._waiting and due not in self._passing:
-            heappush(self._heap, due)
+    def _at(self, number: int) -> _Round:
+        if number not in self._rounds:
+            heappush(self._heap, number)
+            self._rounds[number] = _Round()
+        return self._rounds[number]
 
     # -- limits and figures
 
@@ -332,7 +356,7 @@ class _Epoch:
             self._depth += 1
             self._latest = latest
         self._touched += sum(len(delta) for delta in emitted if delta is not None)
-        if self._depth <= fixpoint.rounds and self._touched <= fixpoint.rows:
+        if max(self._depth, self._done // _MANY) <= fixpoint.rounds and self._touched <= fixpoint.rows:
             return
         which = next(i for i, delta in enumerate(emitted) if delta is not None)
         sample = emitted[which]
@@ -340,7 +364,7 @@ class _Epoch:
         row = tuple(
             sample.rows.slice(len(sample) - 1).select(range(len(fixpoint.relations[which].types))).to_pylist()[0].values()
         )
-        what = f"{fixpoint.rounds} rounds" if self._depth > fixpoint.rounds else f"{fixpoint.rows} rows"
+        what = f"{fixpoint.rounds} rounds" if self._touched <= fixpoint.rows else f"{fixpoint.rows} rows"
         raise RecursionLimit(
             f"the recursion of {fixpoint.relations[which].name!r} has not ended after {what}, and nothing was changed. "
             f"It was about to add {row!r}. Bound it (a condition on the row that grows, or MIN), "

@@ -2,7 +2,7 @@
 
     held      Σ derivations of the value that is believed, of rounds up to its rank
     best      the best value that has derivations, and the first round of these
-    dropped   what is believed, if its rank has come and nothing holds it
+    dropped   what is believed, if its rank has come and nothing holds it; until then the group waits for its rank
     believed  the best, where nothing is believed, if its first round has come; else the group waits for that
 
 Of values, only the one that was just dropped comes back so. Another best value *contends*: it is believed, in place of what is,
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Int64s = NDArray[np.int64]
-    # Places among the derivations, with ranks and weights; groups that wait, with the rounds they wait for; places of values
-    # that contend.
+    # Places among the derivations, with ranks and weights; groups that wait, with the rounds they wait for, −ρ to be dropped
+    # perhaps; places of values that contend.
     Settled = tuple[Int64s, Int64s, Int64s, Int64s, Int64s, Int64s]
 
 
@@ -85,12 +85,12 @@ def _settled(  # noqa: C901, PLR0912, PLR0913, PLR0917  (one pass)
                 held += weight
         other = best >= 0 and valued and (mark < 0 or values[best] != values[mark])
         better = other and (mark < 0 or values[best] < values[mark])
-        dropped = mark >= 0 and ((better and eager) or (rank <= now and held == 0))
+        dropped = mark >= 0 and ((better and eager) or (rank <= now and held == 0 and not better))
         if dropped:
             at[emitted], ranks[emitted], signs[emitted] = mark, rank, -1
             emitted += 1
-        if mark >= 0 and not dropped and held == 0:
-            later[waiting], wait[waiting] = group, rank
+        if mark >= 0 and not dropped and held == 0 and not better:
+            later[waiting], wait[waiting] = group, -rank
             waiting += 1
         if best < 0 or (mark >= 0 and not dropped and not better):
             continue
