@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import cluster, durable, incremental, load, long_run, many_views, skew, smallest, synthetic, tpch
+from benchmarks import cluster, durable, incremental, load, long_run, many_views, recursion, skew, smallest, synthetic, tpch
 from benchmarks.workload import Family
 
 FAMILIES = {
@@ -16,4 +16,5 @@ FAMILIES = {
     "load": Family(load.WORKLOADS),
     "durable": Family(durable.WORKLOADS),
     "cluster": Family(cluster.WORKLOADS, cluster.summary),
+    "recursion": Family(recursion.WORKLOADS),
 }

@@ -82,6 +82,8 @@ TARGETS = (
         least=1_000_000,
     ),
     Target("building on all cores to one core", "cluster", "executors to one core", 1.5),
+    Target("recursive views, 1 and 100 edges, to DuckDB from scratch", "recursion", "speedup over DuckDB", 100),
+    Target("recursive views, 1 and 100 edges, to a Spark loop", "recursion", "speedup over a Spark loop", 100),
     Target("10-row commit to the smallest Spark job with a shuffle", "smallest", "speedup", 30),
 )
 

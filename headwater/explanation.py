@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.compiler.dataflow import in_order
 from headwater.errors import NotSupported
+from headwater.operators.fixpoint import Fixpoint
 from headwater.operators.linear import Linear
 from headwater.operators.multijoin import Choice, MultiJoin
 from headwater.operators.regroup import Regroup
@@ -68,7 +69,8 @@ def _described(step: Step, ids: Mapping[Step, int], snapshot: Snapshot, work: Ma
         engine = operator.stage.engine
     elif isinstance(operator, Regroup):
         engine = operator.engine
-    choice = (operator.choice if isinstance(operator, MultiJoin) else None) or Choice(None, (), None)
+    ways = operator.told(state) if isinstance(operator, Fixpoint) else ()
+    choice = (operator.choice if isinstance(operator, MultiJoin | Fixpoint) else None) or Choice(None, (), None)
     return Described(
         id=ids[step],
         inputs=[ids[child] for child in step.inputs],
@@ -80,7 +82,7 @@ def _described(step: Step, ids: Mapping[Step, int], snapshot: Snapshot, work: Ma
         engine=engine,
         reason=operator.reason(),
         choice=choice.text,
-        ways=list(choice.ways),
+        ways=[*choice.ways, *ways],
         expected_rows=choice.rows,
         state_rows=sum(len(arrangement) for arrangement in state),
         state_bytes=sum(arrangement.nbytes for arrangement in state),

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from headwater.cluster.yard import Yards
     from headwater.compiler.dataflow import Step
+    from headwater.datalog import Program
     from headwater.engine import Engine
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Entry, Snapshot
@@ -372,6 +373,13 @@ class Session:
 
         self._require_open()
         return Runner(self).run(parse(text))
+
+    def datalog(self, program: str) -> Program:
+        """Runs a Datalog program: predicates of facts become tables, those with rules live views, questions are answered."""
+        from headwater.datalog import run
+
+        self._require_open()
+        return run(self, program)
 
     def answer(self, text: str, content: Backfill | None = None) -> Answer:
         """The answer of a query at this epoch, or over other content of the tables."""

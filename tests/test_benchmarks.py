@@ -38,6 +38,7 @@ SOME = [
     ("durable", "commits of ten rows"),
     ("durable", "state of four times the memory"),
     ("load", "growth, top-k"),
+    ("recursion", "shortest paths, random"),
 ]
 
 

@@ -208,6 +208,46 @@ class Opaque(Node):
         return self.inputs
 
 
+@dataclass(frozen=True, kw_only=True)
+class Recursive(Node):
+    """The rows so far of a relation of the nearest fixpoint above, by its number."""
+
+    relation: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relation:
+    """A relation defined by a body that may read it: a set of rows, or with `duplicates` (UNION ALL) a bag."""
+
+    name: str = field(compare=False)
+    body: Node
+    duplicates: bool
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where a recursion that does not end is stopped: rounds in one epoch, and rows that are touched in it."""
+
+    rounds: int = 10_000
+    rows: int = 50_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fixpoint(Node):
+    """The rows of one of several relations that are defined together, by mutual recursion.
+
+    The least X with Xᵢ = bodyᵢ(X); a body reads X through `Recursive` leaves, and everything else as any query does.
+    """
+
+    relations: tuple[Relation, ...]
+    result: int
+    limits: Limits = Limits()
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return tuple(relation.body for relation in self.relations)
+
+
 Some = TypeVar("Some", bound=Node)
 
 
@@ -227,6 +267,9 @@ def with_children(node: Some, children: Sequence[Node]) -> Some:
             return replace(node, left=children[0], right=children[1])
         case Union() | MultiJoin() | Opaque():
             return replace(node, inputs=tuple(children))
+        case Fixpoint():
+            relations = (replace(old, body=body) for old, body in zip(node.relations, children, strict=True))
+            return replace(node, relations=tuple(relations))
     return node
 
 
