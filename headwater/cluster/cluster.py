@@ -188,7 +188,7 @@ class Cluster:
         prefix = yard.new_name().removesuffix(".arrow")
         stored = tuple(kept[number] for number in range(len(steps)))
         order = Order(
-            place=yard.disk.place,
+            place=yard.disk.address,
             prefix=prefix,
             zone=self.zone(),
             shards=shards,

@@ -64,7 +64,7 @@ def difference(cluster: Cluster, found: Sequence[Weighted], kept: Arrangement, y
     # A shard to which nothing comes has something to tell as well.
     called = cluster.session().range(0, count, 1, 1).mapInArrow(_call, messages.SCHEMA)
     met = union([called, *spread]).repartitionById(count, "shard")
-    settled = met.mapInArrow(_settle(yard.disk.place, json.dumps(asdict(Kept.stored(stored))), count), messages.SCHEMA)
+    settled = met.mapInArrow(_settle(yard.disk.address, json.dumps(asdict(Kept.stored(stored))), count), messages.SCHEMA)
     parts = [Delta.empty(stored.schema)]
     try:
         left = cluster.collected(settled, title)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.cluster.order import run_at
-from headwater.errors import ExecutorsNotReady
+from headwater.errors import ExecutorsNotReady, JobFailed
 from headwater.store.folding import Fold
 from headwater.store.manifest import Kept
 
@@ -72,7 +72,7 @@ class Lending:
         if stored is None:
             self._yards.settled(yard, now)
             return None
-        frame = self._read(stored, yard.disk.place, visible)
+        frame = self._read(stored, yard.disk.address, visible)
         if order:
             frame = frame.orderBy(*(_key(frame, key) for key in order)).select(*(f"c{i}" for i in range(len(visible))))
         jvm: Any = frame.sparkSession._jvm  # noqa: SLF001  (py4j)
@@ -84,7 +84,7 @@ class Lending:
         """The same in files that stay; None if one of them is gone already, or executors cannot read them."""
         try:
             self._cluster.require_ready(yard)
-        except ExecutorsNotReady:
+        except (ExecutorsNotReady, JobFailed):
             if mode == "cluster":
                 raise
             return None

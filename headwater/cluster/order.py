@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, lru_cache
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from headwater.cluster.waves import Route, Waves
 from headwater.compiler.dataflow import Step
 from headwater.store.codec import Decoder, Encoder
-from headwater.store.manifest import Kept
+from headwater.store.manifest import RUNS, Kept
 from headwater.store.opening import disk_at
 from headwater.store.runfiles import StoredRun
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from headwater.operators.operator import State
     from headwater.store.disk import Disk
     from headwater.store.runfiles import Place
+
+
+# Seconds after which a worker looks again which files are there.
+_OFTEN = 60.0
 
 
 class OnlyOnDriver(Exception):
@@ -101,7 +106,7 @@ class Order:
 
     @property
     def disk(self) -> Disk:
-        return _disk(self.place)
+        return _shelf(self.place).disk
 
     def state(self, number: int) -> State:
         """The state of a step before the job."""
@@ -148,15 +153,37 @@ def read(text: str) -> Order:
     )
 
 
+class Shelf:
+    """The runs of a directory that a worker has: each is mapped and checked once, and kept while its file is there."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+        self._runs: dict[Place, SharedRun] = {}
+        self._looked = monotonic()
+
+    def run(self, place: Place) -> SharedRun:
+        found = self._runs.get(place)
+        if found is None:
+            self._tidy()
+            found = self._runs[place] = SharedRun(self.disk, place)
+        return found
+
+    def _tidy(self) -> None:
+        """Forgets runs whose files were removed, now and then: as long as they are mapped, they take up room on the disk."""
+        if monotonic() - self._looked > _OFTEN:
+            there = set(self.disk.files(RUNS))
+            self._runs = {place: run for place, run in self._runs.items() if place.file in there}
+            self._looked = monotonic()
+
+
 @cache
-def _disk(place: str) -> Disk:
-    return disk_at(place)
+def _shelf(directory: str) -> Shelf:
+    return Shelf(disk_at(directory))
 
 
-@lru_cache(maxsize=1 << 12)
 def run_at(directory: str, place: Place) -> StoredRun:
     """A run, which is mapped and checked once in a worker."""
-    return SharedRun(_disk(directory), place)
+    return _shelf(directory).run(place)
 
 
 def _values(said: dict[str, Any]) -> Sequence[Any]:

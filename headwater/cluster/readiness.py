@@ -46,7 +46,7 @@ def require_ready(context: SparkContext, cores: int, yard: Yard) -> None:
     yard.disk.write(known, lambda sink: sink.write(text))
     files = [known]
     try:
-        ask = _question(headwater.__version__, yard.disk.place, known, written)
+        ask = _question(headwater.__version__, yard.disk.place, yard.disk.address, known, written)
         answers: list[Found] = context.parallelize(range(cores), cores).map(ask).collect()
         files += [file for _, _, file in answers if file]
         wrong = {place: (kind, what) for place, found, file in answers for kind, what in _problems(found, file, yard.disk)}
@@ -69,7 +69,7 @@ def _problems(found: str, file: str, disk: Disk) -> list[tuple[str, str]]:
     return []
 
 
-def _question(version: str, place: str, known: str, written: str) -> Callable[[int], Found]:
+def _question(version: str, place: str, address: str, known: str, written: str) -> Callable[[int], Found]:
     """What a task finds; it knows nothing of this package but what it imports itself."""
 
     def ask(number: int) -> Found:
@@ -90,7 +90,7 @@ def _question(version: str, place: str, known: str, written: str) -> Callable[[i
             return here, f"package: {error}", ""
         file = f"{written}-{number}.arrow"
         try:
-            disk = disk_at(place)
+            disk = disk_at(address)
             if disk.read(known) != known.encode():
                 return here, f"directory: {place!r} is another directory", ""
             disk.write(file, lambda sink: sink.write(known.encode()))

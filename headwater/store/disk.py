@@ -61,6 +61,11 @@ class Disk(Protocol):
         """Where it is, for people."""
         ...
 
+    @property
+    def address(self) -> str:
+        """What opens it in another process: as `place`, with all that is needed to get there."""
+        ...
+
     def write(self, name: str, fill: Fill) -> int:
         """A new file, its content certain, its name not yet; gives its size."""
         ...
@@ -121,6 +126,10 @@ class LocalDisk:
 
     @property
     def place(self) -> str:
+        return str(self.root)
+
+    @property
+    def address(self) -> str:
         return str(self.root)
 
     def write(self, name: str, fill: Fill) -> int:

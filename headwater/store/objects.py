@@ -41,10 +41,13 @@ _CHUNK = 8 << 20
 class ObjectDisk:
     """A prefix of an object store, through any file system that PyArrow has for one."""
 
-    def __init__(self, files: FileSystem, root: str, place: str, settling: float = SETTLING) -> None:
+    def __init__(
+        self, files: FileSystem, root: str, place: str, settling: float = SETTLING, address: str | None = None
+    ) -> None:
         self._files = files
         self._root = root.rstrip("/")
         self._place = place
+        self.address = place if address is None else address
         self._settling = settling
         self._mapped: WeakValueDictionary[str, mmap] = WeakValueDictionary()
         # Who writes a file maps it next.
@@ -62,7 +65,7 @@ class ObjectDisk:
             raise InvalidOption(
                 f"{uri.partition('?')[0]!r} is no place that PyArrow knows: {error}; give a path, or a URI such as s3://bucket/path"
             ) from error
-        return ObjectDisk(files, root, f"{parts.scheme}://{root.rstrip('/')}")
+        return ObjectDisk(files, root, f"{parts.scheme}://{root.rstrip('/')}", address=uri)
 
     @property
     def place(self) -> str:

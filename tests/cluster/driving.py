@@ -137,14 +137,8 @@ class Work:
     # -- many rows
 
     def load(self, rows: int) -> dict[str, Any]:
-        """A table of so many rows, of numbers that anyone can sum up."""
-        import numpy as np
-        import pyarrow as pa
-
-        self._session.create_table("many", "k BIGINT, x BIGINT, y DOUBLE")
-        for start in range(0, rows, 1_000_000):
-            k = np.arange(start, min(start + 1_000_000, rows))
-            self._session.insert("many", pa.table({"k": k, "x": k % 1000, "y": k / 2.0}))
+        """A table of so many rows, of numbers that anyone can sum up, as Spark reads them."""
+        self._session.create_table("many", source=self._numbers(rows))
         return self._told()
 
     def warm_up(self) -> dict[str, Any]:
@@ -162,12 +156,14 @@ class Work:
 
     def check_build(self, rows: int) -> dict[str, Any]:
         """What Spark says of the same numbers."""
-        made = self._spark.range(rows).selectExpr("id AS k", "id % 1000 AS x", "id / 2 AS y")
-        wanted = made.selectExpr("x", "y", "k").groupBy("x").agg({"*": "count", "y": "sum", "k": "max"})
+        wanted = self._numbers(rows).groupBy("x").agg({"*": "count", "y": "sum", "k": "max"})
         expected = {row["x"]: (row["count(1)"], row["sum(y)"], row["max(k)"]) for row in wanted.collect()}
         found = {x: (n, total, last) for x, n, total, last in self._session.view("many_summed").rows()}
         assert found == expected
         return self._told()
+
+    def _numbers(self, rows: int) -> Any:
+        return self._spark.range(0, rows, 1, 2 + rows // 1_000_000).selectExpr("id AS k", "id % 1000 AS x", "id / 2 AS y")
 
     # -- faults
 

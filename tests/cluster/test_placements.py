@@ -280,11 +280,11 @@ def test_shards_follow_rows_and_bytes(session: hw.Session) -> None:
     cluster = Cluster(lambda: session.spark, lambda: "UTC")
     step = session.snapshot.tables["a"].source
     few = Delta.inserting(pa.RecordBatch.from_pydict({"c0": [1]}))
-    assert cluster._shards({step: few}) == cluster.cores
+    assert cluster._shards({step: [few]}) == cluster.cores
     with mock.patch.object(placed, "_ROWS", 10):
         many = Delta.inserting(pa.RecordBatch.from_pydict({"c0": list(range(95))}))
-        assert cluster._shards({step: many}) == 10
+        assert cluster._shards({step: [many]}) == 10
     with mock.patch.object(placed, "_BYTES", 1000):
         long = Delta.inserting(pa.RecordBatch.from_pydict({"c0": ["x" * 6500]}))
-        assert cluster._shards({step: long}) == 8
-        assert cluster._shards({step: Whole(Arrangement.empty(long.schema, (0,)).insert(long))}) >= 8
+        assert cluster._shards({step: [long]}) == 8
+        assert cluster._shards({step: [Whole(Arrangement.empty(long.schema, (0,)).insert(long))]}) >= 8

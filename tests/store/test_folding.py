@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 from threading import Event
 from typing import TYPE_CHECKING
@@ -20,11 +21,10 @@ from headwater.state.arrangement import Arrangement
 from headwater.store import runfiles
 from headwater.store.disk import LocalDisk
 from headwater.store.folding import Fold
+from headwater.store.runfiles import StoredRun
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from headwater.store.runfiles import StoredRun
 
 
 def some(number: int) -> Delta:
@@ -67,7 +67,7 @@ def test_runs_are_read_as_they_were_written(tmp_path: Path) -> None:
     fold = Fold(LocalDisk(tmp_path), lambda: "runs/1")
     fold.write([(arrangement,)])
     (kept,) = fold.kept((arrangement,))
-    again = kept.arrangement(LocalDisk(tmp_path))
+    again = kept.arrangement(partial(StoredRun, LocalDisk(tmp_path)))
     assert bag(again.contents()) == expected(3)
     run: StoredRun = again.runs[0]  # type: ignore[assignment]
     assert (len(run), run.file, len(again)) == (6, "runs/1", 6)
@@ -88,5 +88,5 @@ def test_new_runs_may_stand_on_both_sides_of_old_ones(tmp_path: Path, monkeypatc
     fold.write([(arrangement,)])
     (kept,) = fold.kept((arrangement,))
     assert len(kept.runs) == 3
-    assert bag(kept.arrangement(disk).contents()) == expected(3)
+    assert bag(kept.arrangement(partial(StoredRun, disk)).contents()) == expected(3)
     assert bag(fold.exchanged((arrangement,))[0].contents()) == expected(3)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
+from contextlib import closing
 from threading import Barrier, Thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
+import oracle
 import pytest
 from broken_disks import Fuse, Killed
 from kept_tables import Directory, Work, check, killed, made, reopened
@@ -16,6 +18,7 @@ from pretended_objects import BreakingObjectDisk, Objects, disk_of
 from pyarrow.fs import FileSystem
 from small_tables import bag
 
+import headwater as hw
 from headwater.errors import DamagedFile, DirectoryInUse, InvalidOption
 from headwater.runtime.catalog import Snapshot
 from headwater.store import lease, log
@@ -30,6 +33,8 @@ from headwater.store.store import Retention
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
 
 
 def test_a_directory_is_what_it_was() -> None:
@@ -211,9 +216,12 @@ def test_places() -> None:
     local = disk_at("file:///srv/a%20shop")
     assert isinstance(local, LocalDisk)
     assert local.place == "/srv/a shop"
-    remote = disk_at("s3://key:secret@bucket/a/shop/?region=eu-west-1&endpoint_override=127.0.0.1:1&scheme=http")
+    address = "s3://key:secret@bucket/a/shop/?region=eu-west-1&endpoint_override=127.0.0.1:1&scheme=http"
+    remote = disk_at(address)
     assert isinstance(remote, ObjectDisk)
-    assert remote.place == "s3://bucket/a/shop"
+    assert remote.place == "s3://bucket/a/shop", "what people see has no secrets"
+    assert remote.address == address, "who goes there needs all of it"
+    assert disk_at(local.address).place == local.place
     with pytest.raises(InvalidOption, match="is no place that PyArrow knows"):
         disk_at("carrier-pigeon://loft/shop")
 
@@ -272,3 +280,17 @@ def test_by_the_protocol_of_s3(bucket: str, tmp_path: Path) -> None:
     directory = Directory(LocalDisk(tmp_path / "again"))
     assert (directory.content(), directory.now.epoch) == (content, epoch)
     directory.close()
+
+
+@pytest.mark.slow
+def test_executors_reach_a_bucket(bucket: str, spark: SparkSession) -> None:
+    """They are told how, with all options."""
+    query = "SELECT k, sum(x) AS s FROM t GROUP BY k"
+    with closing(hw.connect(bucket.replace("NAME", "there"), spark=spark, placement="cluster")) as session:
+        session.create_table("t", "k INT, x INT")
+        view = session.create_view("v", query)
+        for number in range(3):
+            session.insert("t", [(i % 5, i) for i in range(number, number + 20)])
+            oracle.check(session, view, query)
+    with closing(hw.connect(bucket.replace("NAME", "there"), spark=spark, placement="driver")) as session:
+        oracle.check(session, session.view("v"), query)
