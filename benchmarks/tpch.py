@@ -49,13 +49,14 @@ class Refresh:
     coming: Tables
 
 
-def generated(scale: Scale) -> Path:
-    """The folder of the tables, made by `tpchgen-cli` for the first workload that asks."""
-    directory = scale.directory / f"tpch-{scale.tpch:g}"
+def generated(scale: Scale, times: int = 1) -> Path:
+    """The folder of the tables, so many times as large, made by `tpchgen-cli` for the first workload that asks."""
+    factor = scale.tpch * times
+    directory = scale.directory / f"tpch-{factor:g}"
     if not (directory / "made").exists():
         note("generating TPC-H")
         program = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
-        command = [program, "parquet", f"--scale-factor={scale.tpch}", f"--output-dir={directory}"]
+        command = [program, "parquet", f"--scale-factor={factor}", f"--output-dir={directory}"]
         subprocess.run(command, check=True, capture_output=True)  # noqa: S603  (of this environment)
         (directory / "made").touch()
     return directory
@@ -63,7 +64,7 @@ def generated(scale: Scale) -> Path:
 
 def read(directory: Path, names: list[str]) -> Tables:
     note("reading TPC-H")
-    return {name: _plain(pq.read_table(directory / f"{name}.parquet")) for name in names}
+    return {name: plain(pq.read_table(directory / f"{name}.parquet")) for name in names}
 
 
 def tables_of(query: str) -> list[str]:
@@ -155,7 +156,7 @@ def measure(name: str, scale: Scale) -> list[Figure]:
     return [Figure(name, "tpch", "speedup", recompute / details["refresh_s"], "×", changed, details)]
 
 
-def _plain(table: pa.Table) -> pa.Table:
+def plain(table: pa.Table) -> pa.Table:
     """Text as plain strings: joins of Arrow know no views of them."""
     fields = [pa.field(column.name, pa.string() if column.type == pa.string_view() else column.type) for column in table.schema]
     return table.cast(pa.schema(fields))
