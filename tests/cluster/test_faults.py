@@ -72,6 +72,21 @@ def test_a_task_that_fails_twice(drive: Drive, folder: Path, tmp_path: Path) -> 
     require_clean(driver)
 
 
+def test_a_job_that_spark_gives_up(drive: Drive, folder: Path, tmp_path: Path) -> None:
+    """Nothing has changed; and who did not ask for executors does not notice."""
+    driver = begin(drive, folder, tmp_path / "kept")
+    (folder / "fail").write_text("1000")
+    driver.tell("epoch", number=1)
+    told = driver.hear()
+    assert told.get("error") == "JOB_FAILED", told
+    assert "this task was told to fail" in told["text"]
+    driver.ask("check", numbers=1)
+    (folder / "fail").write_text("0")
+    assert driver.ask("epoch", number=1)["where"] == "cluster"
+    driver.ask("check", numbers=2)
+    require_clean(driver)
+
+
 def test_an_executor_that_is_killed(cluster: Standalone, drive: Drive, folder: Path, tmp_path: Path) -> None:
     driver = begin(drive, folder, tmp_path / "kept")
     (folder / "pause").touch()
