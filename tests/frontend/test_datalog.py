@@ -146,13 +146,8 @@ def test_what_the_engine_refuses_says_where(session: hw.Session) -> None:
     assert list(session.tables()) == ["link"]
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command_says_what_is_wrong(tmp_path: Path) -> None:
     file = tmp_path / "program.dl"
-    file.write_text("edge(1, 2). edge(2, 3).\nreach(X, Y) :- edge(X, Y).\nreach(X, Z) :- reach(X, Y), edge(Y, Z).\n")
-    done = CliRunner().invoke(app, ["datalog", str(file)])
-    assert (done.exit_code, done.output) == (0, "reach(x, y)\n1\t2\n1\t3\n2\t3\n")
-    file.write_text(file.read_text() + "?- reach(1, N).")
-    assert CliRunner().invoke(app, ["datalog", str(file)]).output == "N\n2\n3\n"
     file.write_text("p(X) :- q(X).")
     failed = CliRunner().invoke(app, ["datalog", str(file)])
     assert failed.exit_code == 1
