@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from headwater.errors import EvaluationFailed, InvalidRows
 
 if TYPE_CHECKING:
-    from headwater.runtime.catalog import TableEntry
+    from headwater.runtime.catalog import Entry
 
 
-def batch_of(rows: object, table: TableEntry, time_zone: str) -> pa.RecordBatch:
+def batch_of(rows: object, table: Entry, time_zone: str) -> pa.RecordBatch:
     """The rows, each column in the type of the table's."""
     if isinstance(rows, pa.Table | pa.RecordBatch):
         return _from_arrow(rows, table)
@@ -45,7 +45,7 @@ def _from_spark(rows: Any) -> pa.Table:  # noqa: ANN401  (Spark is imported late
         raise EvaluationFailed(failure(error)) from error
 
 
-def _from_pandas(rows: Any, table: TableEntry, time_zone: str) -> pa.Table:  # noqa: ANN401  (pandas is optional)
+def _from_pandas(rows: Any, table: Entry, time_zone: str) -> pa.Table:  # noqa: ANN401  (pandas is optional)
     """The frame's columns; timestamps without a zone are in the session's where the table's have one, as Spark takes them."""
     try:
         found = pa.Table.from_pandas(rows, preserve_index=False)
@@ -58,7 +58,7 @@ def _from_pandas(rows: Any, table: TableEntry, time_zone: str) -> pa.Table:  # n
     return found
 
 
-def _from_arrow(rows: pa.Table | pa.RecordBatch, table: TableEntry) -> pa.RecordBatch:
+def _from_arrow(rows: pa.Table | pa.RecordBatch, table: Entry) -> pa.RecordBatch:
     if rows.schema.equals(table.arrow):
         columns = rows.columns
     else:
@@ -77,7 +77,7 @@ def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
 
 
-def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field, table: TableEntry) -> pa.Array | pa.ChunkedArray:
+def _cast(column: pa.Array | pa.ChunkedArray, field: pa.Field, table: Entry) -> pa.Array | pa.ChunkedArray:
     if not _castable(column.type, field.type):
         raise InvalidRows(f"column {field.name!r} of table {table.name!r} is {field.type}, the rows have {column.type}")
     try:
@@ -111,7 +111,7 @@ def _family(kind: pa.DataType) -> str:  # noqa: PLR0911  (one case a kind)
     return str(kind).split("<", 1)[0].split("[", 1)[0]
 
 
-def _columns(names: Sequence[str], table: TableEntry) -> list[int]:
+def _columns(names: Sequence[str], table: Entry) -> list[int]:
     """Where in the rows each column of the table is."""
     places: dict[str, int] = {}
     for i, name in enumerate(names):
@@ -129,7 +129,7 @@ def _columns(names: Sequence[str], table: TableEntry) -> list[int]:
     return [places[name] for name in wanted]
 
 
-def _from_objects(rows: list[Any], table: TableEntry, time_zone: str) -> pa.RecordBatch:
+def _from_objects(rows: list[Any], table: Entry, time_zone: str) -> pa.RecordBatch:
     if rows and all(isinstance(row, Mapping) for row in rows):
         for row in rows:
             if row.keys() != rows[0].keys():
@@ -149,7 +149,7 @@ def _from_objects(rows: list[Any], table: TableEntry, time_zone: str) -> pa.Reco
     return pa.RecordBatch.from_arrays(arrays, schema=table.rows)
 
 
-def _array(values: list[Any], field: pa.Field, table: TableEntry, time_zone: str) -> pa.Array:
+def _array(values: list[Any], field: pa.Field, table: Entry, time_zone: str) -> pa.Array:
     kind = field.type
     try:
         if pa.types.is_timestamp(kind) and kind.tz and _has_naive(values):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from threading import get_ident
@@ -21,6 +22,7 @@ from headwater.errors import (
     HeadwaterError,
     InvalidName,
     InvalidOption,
+    InvalidRows,
     InvalidSchema,
     InvalidTransaction,
     NameTaken,
@@ -38,13 +40,14 @@ from headwater.runtime.epochs import Epochs
 from headwater.runtime.transactions import Staging
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from headwater.compiler.dataflow import Step
+    from headwater.compiler.linear import Engines
     from headwater.delta import Delta
     from headwater.engine import Engine
     from headwater.operators.operator import State
@@ -318,6 +321,17 @@ class Session:
         """Users' rows in the table's types."""
         zone = "UTC" if isinstance(rows, pa.Table | pa.RecordBatch) else self._engine.time_zone
         return batch_of(rows, table, zone)
+
+    def one_row(self, entry: Entry, row: object) -> pa.RecordBatch:
+        """A user's row, a tuple or a dict, in the types of a table or view."""
+        if not isinstance(row, Mapping | tuple | list):
+            raise InvalidRows(f"a row of {entry.name!r} is a tuple of its values or a dict, not {type(row).__name__}")
+        return batch_of([row], entry, self._engine.time_zone)
+
+    @property
+    def engines(self) -> Engines:
+        """What evaluates expressions."""
+        return self._engine.engines
 
     def table_entry(self, name: str) -> TableEntry:
         entry = self._find(name)
