@@ -18,6 +18,7 @@ from headwater.evaluation.spark import SparkEvaluator, failure
 from headwater.frontend.catalyst import Analyser, Query
 from headwater.frontend.origins import Origins
 from headwater.frontend.recompute import Recompute
+from headwater.frontend.recursive import recursive_query
 from headwater.schema import arrow_of, arrow_schema
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ class Engine:
     def analyse(self, query: str | DataFrame, now: Catalog, view: str | None = None) -> Query:
         """What Spark makes of a query over the tables and views there are, for a view of that name or for one answer."""
         if isinstance(query, str):
-            return self.analyser.sql(query, {entry.name: entry.schema for entry in now.entries.values()}, view)
+            schemas = {entry.name: entry.schema for entry in now.entries.values()}
+            return recursive_query(self.analyser, query, schemas, view) or self.analyser.sql(query, schemas, view)
         if not hasattr(query, "_jdf"):
             raise NotSupported(
                 f"a view is made of SQL text or of a DataFrame of the same Spark session, not of {type(query).__name__}"

@@ -214,3 +214,15 @@ class ReadOnly(HeadwaterError):
     """A change through a session that only reads."""
 
     code = "READ_ONLY"
+
+
+class NotStratified(HeadwaterError):
+    """A relation would depend on its own absence, or on a sum over itself."""
+
+    code = "NOT_STRATIFIED"
+
+
+class RecursionLimit(HeadwaterError):
+    """A recursion did not end within its limits."""
+
+    code = "RECURSION_LIMIT"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.compiler.dataflow import in_order
 from headwater.errors import NotSupported
+from headwater.operators.fixpoint import Fixpoint
 from headwater.operators.linear import Linear
 from headwater.operators.multijoin import Choice, MultiJoin
 from headwater.operators.regroup import Regroup
@@ -67,7 +68,7 @@ def _described(step: Step, ids: Mapping[Step, int], snapshot: Snapshot, work: Ma
         engine = operator.stage.engine
     elif isinstance(operator, Regroup):
         engine = operator.engine
-    choice = (operator.choice if isinstance(operator, MultiJoin) else None) or Choice(None, (), None)
+    choice = (operator.choice if isinstance(operator, MultiJoin | Fixpoint) else None) or Choice(None, (), None)
     return Described(
         id=ids[step],
         inputs=[ids[child] for child in step.inputs],

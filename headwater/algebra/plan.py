@@ -224,6 +224,14 @@ class Relation:
     duplicates: bool
 
 
+@dataclass(frozen=True)
+class Limits:
+    """Where a recursion that does not end is stopped: rounds in one epoch, and rows that are touched in it."""
+
+    rounds: int = 100_000
+    rows: int = 50_000_000
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fixpoint(Node):
     """The rows of one of several relations that are defined together, by mutual recursion.
@@ -233,6 +241,7 @@ class Fixpoint(Node):
 
     relations: tuple[Relation, ...]
     result: int
+    limits: Limits = Limits()
 
     @property
     def children(self) -> tuple[Node, ...]:

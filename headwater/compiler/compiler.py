@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headwater.algebra import plan
 from headwater.algebra.expressions import Column, Expression
-from headwater.compiler import aggregates, joins, orders, paths
+from headwater.compiler import aggregates, joins, orders, paths, recursion
 from headwater.compiler.clusters import absorbed, clustered, pair
 from headwater.compiler.dataflow import Step
 from headwater.compiler.estimates import Estimator
@@ -20,6 +20,7 @@ from headwater.compiler.recipes import Mask, OfGroups, OfNode, fused, windowed
 from headwater.errors import NotSupported, UnknownName
 from headwater.operators.aggregate import Aggregate
 from headwater.operators.arrange import Arrange
+from headwater.operators.fixpoint import Rows
 from headwater.operators.join import Join, JoinKey
 from headwater.operators.linear import Linear, Union
 from headwater.operators.match import Match
@@ -135,6 +136,10 @@ class Compiler:
                 return self._step(Scalar(node.types), (node.child,), "Scalar")
             case plan.Opaque():
                 return self._opaque(node)
+            case plan.Recursive():
+                return Step(Rows(node.types, node.relation), (), "Rows so far")
+            case plan.Fixpoint():
+                return recursion.compiled(node, self.compile, self._engines.type_of)
         raise TypeError(type(node).__name__)
 
     def _step(

@@ -71,6 +71,8 @@ class Estimator:
                 return self.estimate(left)
             case plan.Scalar():
                 return _guessed(1.0, (frozenset(),), known=True)
+            case plan.Recursive() | plan.Fixpoint():
+                return _guessed(_UNKNOWN, (), known=False)
             case plan.Limit(count=count) if count is not None:
                 return _guessed(float(count), (), known=True)
         inputs = [self.estimate(child) for child in node.children]

@@ -63,7 +63,7 @@ _CLASSES = re.compile(rf'"class":"[\w.$]*\.({"|".join(_NOT_FUNCTIONS_OF_THE_TABL
 _DEEPEST = 10
 _CASES = re.compile(r"\bCASE WHEN\b|\bEND\b(?!#)")
 _UNKNOWN = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "UNRESOLVED_FIELD", "UNRESOLVED_MAP_KEY")
-_LATER = ("UNION_NOT_SUPPORTED_IN_RECURSIVE_CTE",)
+_ELSEWHERE = ("UNION_NOT_SUPPORTED_IN_RECURSIVE_CTE",)
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,20 @@ class Analyser:
 
     def mentioned(self, text: str, names: Iterable[str]) -> list[str]:
         """Those of the names that the query may refer to as relations."""
-        parsed = self._spark._jsparkSession.sessionState().sqlParser().parsePlan(text).toString().lower()
+        parsed = self.parsed(text).lower()
         return [name for name in names if f"[{name.lower()}]" in parsed]
+
+    def parsed(self, text: str) -> str:
+        """What Spark's parser makes of a query, before any name in it is looked up."""
+        try:
+            return str(self._spark._jsparkSession.sessionState().sqlParser().parsePlan(text).toString())
+        except PySparkException as error:
+            raise translated(error) from error
+
+    def setting(self, name: str) -> str | None:
+        """A setting of the user's session; None if they did not set it."""
+        configuration = self._spark._jsparkSession.sessionState().conf()
+        return self._spark.conf.get(name) if configuration.contains(name) else None
 
     def frame(self, frame: DataFrame, view: str | None = None) -> Query:
         """Analyses a DataFrame that was built on stand-ins, for a view."""
@@ -239,8 +251,8 @@ def translated(error: PySparkException) -> HeadwaterError:
     """Spark's complaint about a query as ours."""
     condition = error.getCondition() or ""
     message = (error.getMessage() or str(error)).split("\n\nJVM stacktrace")[0].strip()
-    if condition.startswith(_LATER):
-        return NotSupported(f"recursive queries cannot be live views yet. Spark says: {message}")
+    if condition.startswith(_ELSEWHERE):
+        return NotSupported(f"WITH RECURSIVE must stand at the beginning of the query. Spark says: {message}")
     if condition.startswith(_UNKNOWN):
         return UnknownName(message)
     return InvalidQuery(message)

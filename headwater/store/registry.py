@@ -13,6 +13,7 @@ from headwater.operators import (
     aggregate,
     arrange,
     extremes,
+    fixpoint,
     join,
     linear,
     match,
@@ -34,7 +35,7 @@ _GROUPS: Mapping[str, tuple[type, ...]] = {
     "node": (
         *(plan.Node, plan.Scan, plan.Values, plan.Project, plan.Filter, plan.Expand, plan.Generate, plan.Union, plan.Join),
         *(plan.Equal, plan.MultiJoin, plan.Aggregate, plan.SortKey, plan.Window, plan.Sort, plan.Limit, plan.Scalar),
-        plan.Opaque,
+        *(plan.Opaque, plan.Recursive, plan.Relation, plan.Limits, plan.Fixpoint),
     ),
     "stage": (stages.Columns,),
     "recipe": (
@@ -45,6 +46,7 @@ _GROUPS: Mapping[str, tuple[type, ...]] = {
         *(aggregate.Aggregate, aggregate.Measure, extremes.Extreme, arrange.Arrange, join.Join, join.JoinKey),
         *(linear.Linear, linear.Union, match.Match, multijoin.MultiJoin, multijoin.Lookup, multijoin.Path, multijoin.Choice),
         *(ordering.Order, regroup.Regroup, scalar.Scalar, topk.TopK, values.Values, values.Source),
+        *(fixpoint.Rows, fixpoint.Believed, fixpoint.Line, fixpoint.Fixpoint),
     ),
     "accumulator": (
         *(averages.FloatAverage, averages.IntegerAverage, averages.ExactAverage, comoments.CoMoments),

@@ -1,0 +1,385 @@
+"""Fixpoint: relations defined by themselves, exact under insertions and deletions, at a cost that follows the change.
+
+    derivations   D(x, s) = how many ways there are to derive x from rows of which the latest has rank s − 1
+    rank          ρ(x)    = the round in which x was believed;   x is believed  iff  Σ D(x, s) over s ≤ ρ(x)  is positive
+
+A row is believed because of rows that were believed before it, never because of itself: that is what a count alone cannot say
+where rows support each other in a circle. Ranks travel through the body as one more column, of which a join takes the greater.
+
+    an epoch      the changes of the inputs go through the body once and change D, as does each row that is believed or dropped;
+                  rounds are done in ascending order, each over the rows of which a derivation changed there
+    round r       x, believed at ρ ≤ r, without derivations from before ρ  →  dropped;  x believed at ρ > r waits for round ρ
+                  x, not believed                                          →  believed at its earliest derivation s, in round s
+
+Ranks stay as they are while they hold, though there may be a shorter way by now: an insertion touches only rows that are new, a
+deletion only rows all of whose earlier derivations are gone. Whether a row is there does not depend on the ranks:
+
+    proof    when nothing is left to do, all that is derivable from believed rows is believed, so they contain the least
+             fixpoint; and by induction over ranks each of them is derivable, so it contains them.
+
+The best of a group (MIN, MAX) is the same with values: the group believes its best derived value, with the rank of that, and
+a better one replaces it. By monotony (the compiler sees to it) a better value below never makes a worse one above, so what is
+believed in the end is again both closed and derivable by induction over ranks, which only the least fixpoint is.
+
+UNION ALL keeps no ranks: what changes goes round, Δ ← body(Δ), until nothing is left.
+
+The trap: differences that do not cancel would go round for ever. Whatever is believed or dropped is emitted once, and a limit
+on rounds and rows ends a recursion that has no end, with nothing changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headwater.compiled import compiled
+from headwater.delta import Delta
+from headwater.errors import RecursionLimit
+from headwater.operators.arrange import Arrange
+from headwater.operators.multijoin import Choice
+from headwater.operators.operator import Input, Operator, schema_of
+from headwater.operators.ordering import column_ranks
+from headwater.picking import rows_at
+from headwater.state.arrangement import Arrangement
+from headwater.state.consolidation import consolidate, group_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from headwater.algebra.plan import Types
+    from headwater.operators.operator import Key, State
+
+    Int64s = NDArray[np.int64]
+
+RANK = pa.int64()
+
+
+@dataclass(frozen=True)
+class Rows(Operator):
+    """Where the rows so far of a relation enter the body, with their ranks."""
+
+    types: Types
+    relation: int
+    maintenance = "linear"
+    rule = "the rows so far"
+
+    def arranged_by(self) -> tuple[Key | None, ...]:
+        return ()
+
+    def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
+        return state, inputs[0].delta
+
+
+@dataclass(frozen=True)
+class Believed:
+    """A relation within the fixpoint: a set; or the best value (the last column) of each group; or a bag."""
+
+    name: str
+    types: Types
+    kind: str
+
+    @property
+    def keys(self) -> int:
+        return len(self.types) - (self.kind in ("min", "max"))
+
+
+@dataclass(frozen=True)
+class Line:
+    """An operator of the body: inputs are relations and then lines by number, or inputs of the fixpoint as −1, −2, …"""
+
+    operator: Operator
+    inputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Fixpoint(Operator):
+    """Gives the rows of relation `result`; `bodies` are the lines that derive the rows of each, with their ranks."""
+
+    types: Types
+    relations: tuple[Believed, ...]
+    lines: tuple[Line, ...]
+    bodies: tuple[int, ...]
+    result: int
+    inputs: int
+    rounds: int
+    rows: int
+    choice: Choice
+    rule = "x ∈ X iff x has a derivation from rows believed before it;  rounds in ascending order, over what changed"
+
+    @property
+    def monoid(self) -> str:
+        return "+ (derivations by round)"
+
+    @property
+    def lineage(self) -> Key:
+        return tuple(range(len(self.types)))
+
+    def arranged_by(self) -> tuple[Key | None, ...]:
+        return (None,) * self.inputs
+
+    def start(self) -> tuple[State, Delta]:
+        kept = [Arrangement.empty(self.schemas[i], range(relation.keys)) for i, relation in enumerate(self.relations)]
+        figures = Arrangement.empty(schema_of((pa.int64(), pa.int64())), ())
+        return (*kept, *(part for line in self.lines for part in line.operator.start()[0]), figures), self.nothing()
+
+    def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
+        return _Epoch(self, state, inputs).run()
+
+    @cached_property
+    def schemas(self) -> tuple[pa.Schema, ...]:
+        """Of the derivations of each relation: its columns and the round."""
+        return tuple(schema_of((*relation.types, RANK)) for relation in self.relations)
+
+    @cached_property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """Where the states of each line are."""
+        ends = np.cumsum([len(self.relations), *(len(line.operator.start()[0]) for line in self.lines)]).tolist()
+        return tuple(zip(ends, ends[1:], strict=False))
+
+
+class _Epoch:
+    """One change on its way to the next fixpoint; the states are values, and this holds the latest ones."""
+
+    def __init__(self, fixpoint: Fixpoint, state: State, inputs: Sequence[Input]) -> None:
+        self._fixpoint = fixpoint
+        self._inputs = inputs
+        count = len(fixpoint.relations)
+        self._derived = list(state[:count])
+        self._states = [state[start:end] for start, end in fixpoint.places]
+        self._figures = state[-1]
+        self._waiting: dict[int, dict[int, list[pa.RecordBatch]]] = {}
+        self._passing: dict[int, dict[int, list[Delta]]] = {}
+        self._heap: list[int] = []
+        self._results: list[Delta] = []
+        self._done = 0
+        self._touched = 0
+        self._latest = 0
+
+    def run(self) -> tuple[State, Delta]:
+        self._follow([None] * len(self._derived), [Input(i.delta, i.before, i.after) for i in self._inputs])
+        later = [Input(_none(i.delta), i.after, i.after) for i in self._inputs]
+        while self._heap:
+            number = heappop(self._heap)
+            self._done += 1
+            self._latest = max(self._latest, number)
+            emitted = self._round(number, self._waiting.pop(number, {}), self._passing.pop(number, {}))
+            if any(delta is not None for delta in emitted):
+                self._require_bounded(emitted)
+                self._follow(emitted, later)
+        output = consolidate(Delta.concat(self._results)) if self._results else self._fixpoint.nothing()
+        states = [part for line in self._states for part in line]
+        return (*self._derived, *states, self._counted()), output
+
+    # -- rounds
+
+    def _round(
+        self, number: int, waiting: dict[int, list[pa.RecordBatch]], passing: dict[int, list[Delta]]
+    ) -> list[Delta | None]:
+        """What each relation gains and loses in a round: rows with their ranks."""
+        emitted: list[Delta | None] = [None] * len(self._derived)
+        for relation, batches in waiting.items():
+            emitted[relation] = self._settled(relation, number, batches)
+        for relation, deltas in passing.items():
+            delta = consolidate(Delta.concat(deltas))
+            emitted[relation] = delta if len(delta) else None
+        result = emitted[self._fixpoint.result]
+        if result is not None:
+            self._results.append(result.select(range(len(self._fixpoint.types))))
+        return emitted
+
+    def _settled(self, relation: int, number: int, batches: list[pa.RecordBatch]) -> Delta | None:
+        """The rows of a relation that are believed or dropped in a round, of those that wait for it."""
+        settings = self._fixpoint.relations[relation]
+        rows = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
+        keys = rows_at(rows, group_rows(rows, range(settings.keys)).representatives)
+        found = self._derived[relation].lookup(keys, range(settings.keys))
+        columns = found.rows.columns
+        rounds = columns[-1].to_numpy()
+        if settings.kind == "set":
+            order, values = np.lexsort((rounds, found.probe)), np.zeros(len(rounds), np.int64)
+        else:
+            values = column_ranks(columns[-2], descending=settings.kind == "max", nulls_first=False)
+            order = np.lexsort((rounds, values, found.probe))
+        at, ranks, weights, later, wait = settle(order, found.probe, values, rounds, found.weights, keys.num_rows, number)
+        for due in np.unique(wait).tolist():
+            self._wait(relation, due, rows_at(keys, later[wait == due]))
+        if not len(at):
+            return None
+        chosen = rows_at(found.rows, at).columns[:-1]
+        return Delta(pa.RecordBatch.from_arrays([*chosen, pa.array(ranks)], schema=self._fixpoint.schemas[relation]), weights)
+
+    # -- the body
+
+    def _follow(self, emitted: list[Delta | None], inputs: list[Input]) -> None:
+        """Takes what relations emitted, and what inputs changed, through the body; what it derives is counted and waits."""
+        fixpoint = self._fixpoint
+        deltas: list[Delta | None] = [*emitted, *([None] * len(fixpoint.lines))]
+        before: list[State] = [*self._states]
+        for i, line in enumerate(fixpoint.lines):
+            arrived = [self._arrived(source, deltas, inputs, before) for source in line.inputs]
+            if any(len(each.delta) for each in arrived):
+                self._states[i], delta = line.operator.step(self._states[i], arrived)
+                deltas[len(emitted) + i] = delta if len(delta) else None
+        for relation, body in enumerate(fixpoint.bodies):
+            derived = deltas[body] if body >= 0 else inputs[-1 - body].delta
+            marks = emitted[relation]
+            self._count(relation, derived, marks)
+
+    def _arrived(self, source: int, deltas: list[Delta | None], inputs: list[Input], before: list[State]) -> Input:
+        if source < 0:
+            return inputs[-1 - source]
+        fixpoint = self._fixpoint
+        relations = len(fixpoint.relations)
+        delta = deltas[source]
+        if source < relations:
+            return Input(Delta.empty(fixpoint.schemas[source]) if delta is None else delta)
+        line = source - relations
+        operator = fixpoint.lines[line].operator
+        delta = operator.nothing() if delta is None else delta
+        if not isinstance(operator, Arrange):
+            return Input(delta)
+        return Input(delta, before[line][0], self._states[line][0])
+
+    def _count(self, relation: int, derived: Delta | None, marks: Delta | None) -> None:
+        """Adds derivations to what is known of a relation's rows, and what its rows are believed by now."""
+        settings = self._fixpoint.relations[relation]
+        schema = self._fixpoint.schemas[relation]
+        parts = []
+        if derived is not None and len(derived):
+            rounds = derived.rows.column(len(settings.types)).to_numpy() + 1
+            columns = _normal(derived.rows.columns[: len(settings.types)])
+            batch = pa.RecordBatch.from_arrays([*columns, pa.array(rounds)], schema=schema)
+            if settings.kind == "bag":
+                self._pass(relation, Delta(batch, derived.weights), rounds)
+                return
+            parts.append(Delta(batch, derived.weights))
+            keys = batch.select(range(settings.keys))
+            first = int(rounds[0])
+            if rounds.min() == first == rounds.max():
+                self._wait(relation, first, keys)
+            else:
+                for due in np.unique(rounds).tolist():
+                    self._wait(relation, due, rows_at(keys, np.flatnonzero(rounds == due)))
+        if marks is not None and settings.kind != "bag":
+            ranks = pa.array(-marks.rows.column(len(settings.types)).to_numpy())
+            batch = pa.RecordBatch.from_arrays([*marks.rows.columns[:-1], ranks], schema=schema)
+            parts.append(Delta(batch, marks.weights))
+        if parts:
+            self._derived[relation] = self._derived[relation].insert(Delta.concat(parts))
+
+    def _wait(self, relation: int, due: int, keys: pa.RecordBatch) -> None:
+        self._at(due)
+        self._waiting.setdefault(due, {}).setdefault(relation, []).append(keys)
+
+    def _pass(self, relation: int, delta: Delta, rounds: Int64s) -> None:
+        for due in np.unique(rounds).tolist():
+            self._at(due)
+            self._passing.setdefault(due, {}).setdefault(relation, []).append(delta.where(rounds == due))
+
+    def _at(self, due: int) -> None:
+        if due not in self._waiting and due not in self._passing:
+            heappush(self._heap, due)
+
+    # -- limits and figures
+
+    def _require_bounded(self, emitted: list[Delta | None]) -> None:
+        fixpoint = self._fixpoint
+        self._touched += sum(len(delta) for delta in emitted if delta is not None)
+        if self._done <= fixpoint.rounds and self._touched <= fixpoint.rows:
+            return
+        which = next(i for i, delta in enumerate(emitted) if delta is not None)
+        sample = emitted[which]
+        assert sample is not None
+        row = tuple(
+            sample.rows.slice(len(sample) - 1).select(range(len(fixpoint.relations[which].types))).to_pylist()[0].values()
+        )
+        what = f"{fixpoint.rounds} rounds" if self._done > fixpoint.rounds else f"{fixpoint.rows} rows"
+        raise RecursionLimit(
+            f"the recursion of {fixpoint.relations[which].name!r} has not ended after {what}, and nothing was changed. "
+            f"It was about to add {row!r}. Bound it (a condition on the row that grows, or MIN), "
+            "or raise the limit: WITH RECURSIVE r MAX RECURSION LEVEL n AS …, or spark.sql.cteRecursionRowLimit for rows"
+        )
+
+    def _counted(self) -> Arrangement:
+        """How many rounds the change took, and the latest of them."""
+        figures = self._figures
+        old = figures.contents()
+        latest = max([self._latest, *old.rows.column(1).to_pylist()])
+        new = pa.RecordBatch.from_arrays([pa.array([self._done]), pa.array([latest])], schema=figures.schema)
+        return figures.insert(Delta.concat([-old, Delta.inserting(new)]))
+
+
+@compiled
+def settle(
+    order: Int64s, probe: Int64s, values: Int64s, rounds: Int64s, weights: Int64s, count: int, now: int
+) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s]:
+    """What is believed and dropped in round `now`, of groups whose derivations and marks come in `order`.
+
+    A mark is a derivation at a negative round: the group believes that value, with that rank. The result: places among the
+    derivations, with ranks and weights; and groups that wait, with the rounds they wait for.
+    """
+    at, ranks, signs = np.empty(2 * count, np.int64), np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
+    later, wait = np.empty(count, np.int64), np.empty(count, np.int64)
+    emitted = waiting = 0
+    i = 0
+    size = len(order)
+    while i < size:
+        group = probe[order[i]]
+        mark = best = -1
+        rank = first = 0
+        held = 0
+        while i < size and probe[order[i]] == group:
+            place = order[i]
+            weight = 0
+            while i < size and _same(order[i], place, probe, values, rounds):
+                weight += weights[order[i]]
+                i += 1
+            if weight == 0:
+                continue
+            if rounds[place] < 0:
+                mark, rank = place, -rounds[place]
+            else:
+                if best < 0:
+                    best, first = place, rounds[place]
+                if mark >= 0 and values[place] == values[mark] and rounds[place] <= rank:
+                    held += weight
+        better = best >= 0 and (mark < 0 or values[best] < values[mark])
+        dropped = mark >= 0 and ((better and first <= now) or (rank <= now and held == 0))
+        if dropped:
+            at[emitted], ranks[emitted], signs[emitted] = mark, rank, -1
+            emitted += 1
+        if best >= 0 and first <= now and (dropped or mark < 0):
+            at[emitted], ranks[emitted], signs[emitted] = best, first, 1
+            emitted += 1
+            continue
+        due = now
+        if best >= 0 and first > now and (dropped or better):
+            due = first
+        if mark >= 0 and not dropped and rank > now and held == 0 and (due == now or rank < due):
+            due = rank
+        if due > now:
+            later[waiting], wait[waiting] = group, due
+            waiting += 1
+    return at[:emitted], ranks[:emitted], signs[:emitted], later[:waiting], wait[:waiting]
+
+
+@compiled
+def _same(left: int, right: int, probe: Int64s, values: Int64s, rounds: Int64s) -> bool:
+    return probe[left] == probe[right] and values[left] == values[right] and rounds[left] == rounds[right]
+
+
+def _normal(columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """Values as Spark groups them: −0.0 becomes 0.0."""
+    return [pc.add(column, 0.0).cast(column.type) if pa.types.is_floating(column.type) else column for column in columns]
+
+
+def _none(delta: Delta) -> Delta:
+    return Delta.empty(delta.schema) if len(delta) else delta
