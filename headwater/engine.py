@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
+from headwater.algebra.plan import Fixpoint, walk
 from headwater.answers import Answer, table_of
 from headwater.compiler.compiler import Compiler
 from headwater.compiler.linear import Engines
+from headwater.compiler.selection import with_strategy
 from headwater.definitions import Definitions
 from headwater.delta import one_batch
-from headwater.errors import EvaluationFailed, InvalidSchema, NotSupported
+from headwater.errors import EvaluationFailed, InvalidOption, InvalidSchema, NotSupported
 from headwater.evaluation.duckdb_sql import Connection
 from headwater.evaluation.spark import SparkEvaluator, failure
 from headwater.frontend.catalyst import Analyser, Query
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from headwater.runtime.catalog import Catalog, Entry
     from headwater.runtime.driver import Backfill
     from headwater.session import Session
+
+STRATEGIES = ("auto", "counting", "absorption-lazy", "absorption-eager", "relative", "dred", "recompute")
 
 
 class Engine:
@@ -77,6 +82,16 @@ class Engine:
                 f"a view is made of SQL text or of a DataFrame of the same Spark session, not of {type(query).__name__}"
             )
         return self.analyser.frame(query, view)
+
+    def with_strategy(self, query: Query, strategy: str) -> Query:
+        """The query with its recursion kept up to date by a strategy."""
+        if strategy not in STRATEGIES:
+            raise InvalidOption(f"strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
+        if strategy == "auto":
+            return query
+        if query.root is None or not any(isinstance(node, Fixpoint) for node in walk(query.root)):
+            raise InvalidOption(f"the strategy {strategy} is for recursive queries, and this one has no WITH RECURSIVE")
+        return replace(query, root=with_strategy(query.root, strategy, self.engines.type_of))
 
     def frame(self, entry: Entry, rows: pa.Table) -> DataFrame:
         """Rows as a DataFrame that is known to stand for a table or view."""

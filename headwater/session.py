@@ -195,19 +195,23 @@ class Session:
 
     # -- views
 
-    def create_view(self, name: str, query: str | DataFrame, *, refresh: str = "auto", replace: bool = False) -> View:
+    def create_view(
+        self, name: str, query: str | DataFrame, *, refresh: str = "auto", strategy: str = "auto", replace: bool = False
+    ) -> View:
         """A live view of a query, SQL or a DataFrame built on `dataframe(…)`.
 
         `refresh` is auto (incremental where there is a rule, else recomputed and compared), incremental (refused if a part
-        would be recomputed) or full. With `replace`, a view of that name gets the new query in one epoch. Other threads go on
-        committing while the view is built; it is there, and exact, as of the epoch at which this ends.
+        would be recomputed) or full. `strategy` says how a recursion is kept up to date: auto, counting, absorption-lazy,
+        absorption-eager, relative, dred or recompute; the rows are the same. With `replace`, a view of that name gets the new
+        query in one epoch. Other threads go on committing while the view is built; it is there, and exact, as of the epoch at
+        which this ends.
         """
         if refresh not in REFRESH:
             raise NotSupported(f"refresh is one of {', '.join(REFRESH)}, not {refresh!r}")
         with self._defining() as now:
             if not (replace and isinstance(self._find(name), ViewEntry)):
                 self._require_free(name)
-            analysed = self._engine.analyse(query, now, name)
+            analysed = self._engine.with_strategy(self._engine.analyse(query, now, name), strategy)
             self._require_no_cycle(name, analysed.sources)
             self._define(self._engine.definitions.view(self.snapshot, name, analysed, refresh))
         return View(self, name.lower())

@@ -24,6 +24,7 @@ from headwater.algebra.expressions import Column
 from headwater.compiler import joins
 from headwater.compiler.linear import is_linear
 from headwater.compiler.recipes import Mask
+from headwater.compiler.strategies import as_joins
 from headwater.delta import Delta, beside
 from headwater.errors import NotExplained
 from headwater.evaluation.stages import typed
@@ -99,7 +100,7 @@ class Evaluator:
         finally:
             self.visit = above
 
-    def _evaluate(self, node: plan.Node, goal: Goal) -> Annotated:  # noqa: PLR0911, C901  (one case a kind)
+    def _evaluate(self, node: plan.Node, goal: Goal) -> Annotated:  # noqa: C901, PLR0911, PLR0912  (one case a kind)
         if is_linear(node):
             return linear.evaluated(self, node, goal)
         match node:
@@ -112,6 +113,8 @@ class Evaluator:
                 return Annotated.concat([replace(p, rows=typed(p.rows.columns, node.types, len(p))) for p in parts])
             case plan.Join():
                 return self._join(node, goal)
+            case plan.MultiJoin():
+                return self.evaluate(as_joins(node), goal)
             case plan.Aggregate():
                 return whole.aggregate(self, node, goal)
             case plan.Window():

@@ -68,7 +68,8 @@ def _ends(visit: Visit) -> list[Visit]:
     if visit.found or (visit.goal.columns and not visit.goal.values.num_rows):
         return []
     deeper = [end for child in _needed(visit) for end in _ends(child)]
-    return deeper or [visit]
+    # That a recursive row is not there either says nothing, where something else says why.
+    return [end for end in deeper if not isinstance(end.node, plan.Recursive)] or deeper or [visit]
 
 
 def _needed(visit: Visit) -> list[Visit]:

@@ -1,0 +1,143 @@
+"""The strategy `absorption`: every row carries the function of base rows that says when it is there.
+
+    a base row comes     a new variable, and its updates go round until all that comes is absorbed
+    base rows go         one restrict with all their variables in every operator, told to every other place once;
+                         lazy MinShips then ship the alternatives of what they had sent
+
+No row is deleted that is still derivable, and none is derived again. Variables that are false everywhere may be used again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.annotations.absorption import Functions
+from headwater.operators.recursive.aggsel import AggSel
+from headwater.operators.recursive.fixpoint import Fixpoint
+from headwater.operators.recursive.join import PipelinedHashJoin
+from headwater.operators.recursive.minship import MinShip
+from headwater.operators.recursive.network import Flow, Meet
+from headwater.operators.recursive.places import Counters, Exchange, Places
+from headwater.operators.recursive.strategy import Bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headwater.operators.recursive.network import Row, Update
+    from headwater.operators.recursive.strategy import Changed, Settings
+
+_VARIABLE_BYTES = 4
+
+
+class Absorption:
+    """Relations with absorption provenance; lazy without a batch, eager with one."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.functions = Functions()
+        self.variables: dict[tuple[int, Row], int] = {}
+        self.owners: dict[int, tuple[int, Row]] = {}
+        self.places = Places(settings.shards)
+        self.counters = Counters()
+        self._bounds = Bounds(settings)
+        self._exchange = Exchange(self.places, self.counters, self._size, self._minship)
+        meets = {i: node for i, node in enumerate(settings.network.nodes) if isinstance(node, Meet)}
+        self._joins = {i: PipelinedHashJoin(node, self.functions) for i, node in meets.items()}
+        self._flow = Flow(settings.network, self._joins, self._exchange)
+        self._home = [self._minship(None) for _ in settings.network.bodies]
+        self.relations = [Fixpoint(self.functions) for _ in settings.network.bodies]
+        chosen = settings.selection
+        self._selection = AggSel(chosen.keys, chosen.best, self.functions, self.places) if chosen else None
+
+    def apply(self, gone: Sequence[Sequence[Row]], come: Sequence[Sequence[Row]]) -> Changed:
+        self._bounds.start()
+        arrived, alternatives, derived = self._deleted(gone)
+        for number, rows in enumerate(come):
+            for row in rows:
+                variable = self.functions.new()
+                self.variables[number, row] = variable
+                self.owners[variable] = number, row
+                annotation = self.functions.variable(variable), 1 << variable
+                arrived.setdefault(-1 - number, []).append((row, annotation, self.places.home(row)))
+        self._round(arrived, alternatives, derived)
+        return self.relations[self._settings.result].changed()
+
+    def _round(
+        self, arrived: dict[int, list[Update]], alternatives: dict[Any, list[Update]], derived: list[list[Update]]
+    ) -> None:
+        """Goes round until nothing new comes and nothing waits to be shipped."""
+        while True:
+            while any(arrived.values()) or any(alternatives.values()) or any(derived):
+                found = self._flow.push(arrived, alternatives)
+                arrived, alternatives = {}, {}
+                for relation, updates in enumerate(found):
+                    leaving = [(update, self.places.home(update[0])) for update in updates]
+                    derived[relation] += self._home[relation].ship(leaving)
+                    arrived[relation] = self._believed(relation, derived[relation])
+                derived = [[] for _ in found]
+                self._bounds.round([arrived[relation] for relation in range(len(found))])
+            derived = [ship.flush() for ship in self._home]
+            alternatives = {edge: ship.flush() for edge, ship in self._exchange.edges.items()}  # type: ignore[attr-defined]
+            if not any(derived) and not any(alternatives.values()):
+                return
+
+    def _believed(self, relation: int, updates: list[Update]) -> list[Update]:
+        if self._selection is not None and relation == self._settings.result:
+            updates = self._selection.select(updates)
+        return self.relations[relation].insert(updates)
+
+    def _deleted(
+        self, gone: Sequence[Sequence[Row]]
+    ) -> tuple[dict[int, list[Update]], dict[Any, list[Update]], list[list[Update]]]:
+        """Sets the variables of rows that go to false everywhere; gives what is to be known instead."""
+        derived: list[list[Update]] = [[] for _ in self.relations]
+        dead = [self.variables.pop((number, row)) for number, rows in enumerate(gone) for row in rows]
+        if not dead:
+            return {}, {}, derived
+        for _ in range(self.places.count - 1):
+            self.counters.add(_VARIABLE_BYTES * len(dead))
+        absent, mask = self.functions.absent(dead), sum(1 << variable for variable in dead)
+        for join in self._joins.values():
+            join.without(dead, absent, mask)
+        for relation in self.relations:
+            relation.without(dead, absent, mask)
+        arrived: dict[int, list[Update]] = {}
+        if self._selection is not None:
+            result = self._settings.result
+            arrived[result] = self.relations[result].insert(self._selection.without(dead, absent, mask))
+        derived = [ship.without(dead, absent, mask) for ship in self._home]
+        edges = self._exchange.edges.items()
+        alternatives = {edge: ship.without(dead, absent, mask) for edge, ship in edges}  # type: ignore[attr-defined]
+        for variable in dead:
+            del self.owners[variable]
+        self.functions.free(dead)
+        return arrived, alternatives, derived
+
+    def _minship(self, _: Any) -> MinShip:  # noqa: ANN401  (an edge)
+        return MinShip(self._exchange, self.functions, self._settings.batch)
+
+    def _size(self, annotation: Any) -> int:  # noqa: ANN401  (an annotation)
+        return self.functions.nbytes(annotation[0])
+
+    def figures(self) -> dict[str, Any]:
+        rows = sum(len(relation.rows.kept) for relation in self.relations)
+        provenance = sum(relation.rows.nbytes() for relation in self.relations)
+        ships = [*self._home, *self._exchange.edges.values()]
+        state = {
+            "fixpoint": {"rows": rows, "bytes": provenance},
+            "join": _sum(self._joins.values()),
+            "minship": _sum(ships),
+            "aggsel": _sum([self._selection] if self._selection else []),
+        }
+        return {
+            "exchanged_rows": self.counters.rows,
+            "exchanged_bytes": self.counters.bytes,
+            "provenance_bytes_a_row": provenance / rows if rows else 0.0,
+            "state": state,
+            "rounds": self._bounds.rounds,
+        }
+
+
+def _sum(parts: Any) -> dict[str, int]:  # noqa: ANN401  (operators)
+    kept = list(parts)
+    return {"rows": sum(part.rows for part in kept), "bytes": sum(part.nbytes() for part in kept)}
