@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headwater.algebra.plan import Scan, walk
+from headwater.algebra.plan import Fixpoint, Scan, walk
 from headwater.compiler.dataflow import Step, in_order
 from headwater.compiler.estimates import Facts
 from headwater.compiler.presentation import Presentation, presented
-from headwater.errors import DependentViews, NotIncremental
+from headwater.errors import DependentViews, NotIncremental, NotSupported
 from headwater.evaluation.stages import Columns
 from headwater.frontend.recompute import Recomputed
 from headwater.operators.linear import Linear
@@ -116,6 +116,8 @@ class Definitions:
     def _root(
         self, compiler: Compiler, entries: Mapping[str, Entry], query: Query, presentation: Presentation, refresh: str
     ) -> Step:
+        if refresh == "full" and query.root is not None and any(isinstance(node, Fixpoint) for node in walk(query.root)):
+            raise NotSupported("Spark cannot recompute WITH RECURSIVE … UNION; create the view with refresh auto")
         if refresh == "full" or query.root is None:
             return self._recomputed(compiler, entries, query, presentation, refresh)
         return compiler.root(presentation.node, {key: entry.output for key, entry in entries.items()})

@@ -69,6 +69,7 @@ def _described(step: Step, ids: Mapping[Step, int], snapshot: Snapshot, work: Ma
         engine = operator.stage.engine
     elif isinstance(operator, Regroup):
         engine = operator.engine
+    ways = operator.told(state) if isinstance(operator, Fixpoint) else ()
     choice = (operator.choice if isinstance(operator, MultiJoin | Fixpoint | Derived) else None) or Choice(None, (), None)
     return Described(
         id=ids[step],
@@ -81,7 +82,7 @@ def _described(step: Step, ids: Mapping[Step, int], snapshot: Snapshot, work: Ma
         engine=engine,
         reason=operator.reason(),
         choice=choice.text,
-        ways=list(choice.ways),
+        ways=[*choice.ways, *ways],
         expected_rows=choice.rows,
         state_rows=sum(len(arrangement) for arrangement in state),
         state_bytes=sum(arrangement.nbytes for arrangement in state),

@@ -52,14 +52,18 @@ def _closure(t: Tables) -> set[Row]:
 def _same_generation(t: Tables) -> set[Row]:
     up = t["parent"]
     return least(
-        lambda r: {(a, b) for a, p in up for b, q in up if p == q}
-        | {(a, b) for a, p in up for x, y in r if x == p for b, q in up if q == y}
+        lambda r: (
+            {(a, b) for a, p in up for b, q in up if p == q}
+            | {(a, b) for a, p in up for x, y in r if x == p for b, q in up if q == y}
+        )
     )
 
 
 def _parity(t: Tables) -> set[Row]:
     def step(now: set[Row]) -> set[Row]:
-        even = {("even", i) for (i,) in t["seed"]} | {("even", d) for k, n in now if k == "odd" for a, d, _ in t["edge"] if a == n}
+        even = {("even", i) for (i,) in t["seed"]} | {
+            ("even", d) for k, n in now if k == "odd" for a, d, _ in t["edge"] if a == n
+        }
         return even | {("odd", d) for k, n in now if k == "even" for a, d, _ in t["edge"] if a == n}
 
     return least(step)
@@ -67,8 +71,10 @@ def _parity(t: Tables) -> set[Row]:
 
 def _paths(t: Tables) -> set[Row]:
     return least(
-        lambda r: {(a, d, c, 1) for a, d, c in t["edge"]}
-        | {(x, d, c + w, h + 1) for x, y, c, h in r if h < 4 for a, d, w in t["edge"] if a == y}
+        lambda r: (
+            {(a, d, c, 1) for a, d, c in t["edge"]}
+            | {(x, d, c + w, h + 1) for x, y, c, h in r if h < 4 for a, d, w in t["edge"] if a == y}
+        )
     )
 
 
@@ -99,14 +105,20 @@ def _components(t: Tables) -> set[Row]:
 
 
 def _shortest(t: Tables) -> set[Row]:
-    found = least(lambda r: {(i, 0) for (i,) in t["seed"]} | _best({(d, c + w) for n, c in r for a, d, w in t["edge"] if a == n}))
+    found = least(
+        lambda r: {(i, 0) for (i,) in t["seed"]} | _best({(d, c + w) for n, c in r for a, d, w in t["edge"] if a == n})
+    )
     return _best(found)
 
 
 def _widest(t: Tables) -> set[Row]:
     return least(
-        lambda r: {(i, 100) for (i,) in t["seed"]}
-        | _best({(d, min(c, w)) for n, c in r for a, d, w in t["edge"] if a == n and d not in {i for (i,) in t["seed"]}}, max)
+        lambda r: (
+            {(i, 100) for (i,) in t["seed"]}
+            | _best(
+                {(d, min(c, w)) for n, c in r for a, d, w in t["edge"] if a == n and d not in {i for (i,) in t["seed"]}}, max
+            )
+        )
     )
 
 
@@ -143,14 +155,18 @@ def _largest(t: Tables) -> Counter[Row]:
 def _fed(t: Tables) -> set[Row]:
     """Nodes all of whose supply is there: a source, or a target of a node that is, and that has an edge itself."""
     return least(
-        lambda r: {(i,) for (i,) in t["seed"]} | {(b,) for a, b, _ in t["edge"] if (a,) in r and any(x == b for x, _, _ in t["edge"])}
+        lambda r: (
+            {(i,) for (i,) in t["seed"]} | {(b,) for a, b, _ in t["edge"] if (a,) in r and any(x == b for x, _, _ in t["edge"])}
+        )
     )
 
 
 def _named(t: Tables) -> set[Row]:
     return least(
-        lambda r: {(f"n{i}", 0) for (i,) in t["seed"]}
-        | {(f"n{d}", h + 1) for s, h in r if h < 3 for a, d, _ in t["edge"] if f"n{a}" == s}
+        lambda r: (
+            {(f"n{i}", 0) for (i,) in t["seed"]}
+            | {(f"n{d}", h + 1) for s, h in r if h < 3 for a, d, _ in t["edge"] if f"n{a}" == s}
+        )
     )
 
 
@@ -170,8 +186,12 @@ _BAG = (
 )
 
 PROGRAMS = (
-    Program("reach", f"WITH RECURSIVE r(s, d) AS ({_LINEAR}) SELECT * FROM r", _once(_reach),
-            f"WITH RECURSIVE r(s, d) AS ({_LINEAR}) SELECT * FROM r"),
+    Program(
+        "reach",
+        f"WITH RECURSIVE r(s, d) AS ({_LINEAR}) SELECT * FROM r",
+        _once(_reach),
+        f"WITH RECURSIVE r(s, d) AS ({_LINEAR}) SELECT * FROM r",
+    ),
     Program(
         "closure",
         "WITH RECURSIVE r(x, y) AS (SELECT src, dst FROM edge UNION SELECT e.src, r.y FROM edge e JOIN r ON r.x = e.dst) "
@@ -182,7 +202,8 @@ PROGRAMS = (
     ),
     Program(
         "closure_by_halves",
-        "WITH RECURSIVE r(x, y) AS (SELECT src, dst FROM edge UNION SELECT a.x, b.y FROM r a JOIN r b ON a.y = b.x) SELECT * FROM r",
+        "WITH RECURSIVE r(x, y) AS (SELECT src, dst FROM edge UNION SELECT a.x, b.y FROM r a JOIN r b ON a.y = b.x) "
+        "SELECT * FROM r",
         _once(_closure),
     ),
     Program(
@@ -262,7 +283,8 @@ PROGRAMS = (
     Program(
         "named",
         "WITH RECURSIVE r(name, hops) AS (SELECT concat('n', id), 0 FROM seed UNION "
-        "SELECT concat('n', e.dst), r.hops + 1 FROM r JOIN edge e ON concat('n', e.src) = r.name WHERE r.hops < 3) SELECT * FROM r",
+        "SELECT concat('n', e.dst), r.hops + 1 FROM r JOIN edge e ON concat('n', e.src) = r.name WHERE r.hops < 3) "
+        "SELECT * FROM r",
         _once(_named),
     ),
 )

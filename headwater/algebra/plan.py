@@ -228,7 +228,7 @@ class Relation:
 class Limits:
     """Where a recursion that does not end is stopped: rounds in one epoch, and rows that are touched in it."""
 
-    rounds: int = 100_000
+    rounds: int = 10_000
     rows: int = 50_000_000
 
 

@@ -1,6 +1,6 @@
 """Monotony: a recursion through MIN or MAX has one answer only if a better value below never makes a worse one above.
 
-Every column of every relation is plain (0), a value of which less is better (MIN, +1), or one of which more is better (MAX, −1):
+Every column of a relation is plain (0), a value of which less is better (MIN, +1), or one of which more is better (MAX, −1):
 
     min(x) over x of 0 or +1   is +1          x + y       joins the signs of both, which may not be opposite
     x < y                      for x of 0 or +1 and y of 0 or −1: what passes goes on passing when it gets better
@@ -57,7 +57,7 @@ def _relation(relation: Believed, body: plan.Node, signs: list[Signs]) -> Signs:
     return (*derived[:-1], sign)
 
 
-def _of(node: plan.Node, signs: list[Signs]) -> Signs:
+def _of(node: plan.Node, signs: list[Signs]) -> Signs:  # noqa: PLR0911  (one case a kind)
     """The signs of a node's columns."""
     match node:
         case plan.Recursive(relation=number):
@@ -75,10 +75,10 @@ def _of(node: plan.Node, signs: list[Signs]) -> Signs:
         case plan.Join():
             return _join(node, signs)
         case plan.MultiJoin():
-            below = [_of(child, signs) for child in node.inputs]
-            if any(below[i][column] for equal in node.equal for i, column in equal.columns):
+            inputs_below = [_of(child, signs) for child in node.inputs]
+            if any(inputs_below[i][column] for equal in node.equal for i, column in equal.columns):
                 raise _refused(None, "a join by a value that is the best of a group")
-            return tuple(below[i][column] for i, column in node.outputs)
+            return tuple(inputs_below[i][column] for i, column in node.outputs)
         case plan.Expand(child=child, projections=projections):
             below = _of(child, signs)
             return tuple(_joined([_sign(part, below) for part in column]) for column in zip(*projections, strict=True))
@@ -102,7 +102,7 @@ def _join(node: plan.Join, signs: list[Signs]) -> Signs:
     return both if node.kind == "inner" else (*left, *(0 for _ in node.types[len(left) :]))
 
 
-def _sign(part: Expression, below: Signs) -> int:
+def _sign(part: Expression, below: Signs) -> int:  # noqa: PLR0911  (one case a kind)
     match part:
         case Column(index=index):
             return below[index]

@@ -55,7 +55,7 @@ def compiled(node: plan.Fixpoint, compile_: Callable[[plan.Node], Step], type_of
     read = [child for step in order if step in inner for child in step.inputs] + roots
     inputs = list(dict.fromkeys(step for step in read if step not in inner))
     numbers = {step: -1 - i for i, step in enumerate(inputs)}
-    lines = []
+    lines: list[Line] = []
     for step in order:
         if isinstance(step.operator, Rows):
             numbers[step] = step.operator.relation
@@ -109,10 +109,10 @@ class Ranking:
             inputs = [child for child in part.children if is_recursive(child)]
             if len(inputs) > 1 and not isinstance(part, plan.Union):
                 raise NotSupported(
-                    f"{self.name!r} reads itself twice in one branch, which UNION ALL does not allow; write UNION, or read it once"
+                    f"{self.name!r} reads itself twice in one branch, which is not for UNION ALL; write UNION, or read it once"
                 )
 
-    def _ranked(self, node: plan.Node) -> plan.Node:  # noqa: PLR0911  (one case a kind)
+    def _ranked(self, node: plan.Node) -> plan.Node:  # noqa: C901, PLR0911  (one case a kind)
         """The node with one more column, the rank."""
         if not is_recursive(node):
             return _project(node, [*_columns(node.types), Literal("0", RANK)])
@@ -237,7 +237,7 @@ class Ranking:
         found: plan.Node = parts[0]
         for part in parts[1:]:
             width = len(found.types)
-            same = [
+            same: list[Expression] = [
                 Call("EqualNullSafe", (found_key, Column(width + i, found_key.type)))
                 for i, found_key in enumerate(_columns(found.types)[:keys])
             ]

@@ -177,10 +177,10 @@ def _groups(relations: Sequence[Relation], reads: Mapping[str, Sequence[set[str]
     """The relations that reach each other together, and each group after those it reads."""
     direct = {name: set().union(*found) for name, found in reads.items()}
     reached = {name: set(found) for name, found in direct.items()}
-    for middle in reached:
+    for middle, beyond in reached.items():
         for found in reached.values():
             if middle in found:
-                found |= reached[middle]
+                found.update(beyond)
     groups: list[list[Relation]] = []
     for relation in relations:
         name = relation.name.lower()

@@ -32,19 +32,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headwater.compiled import compiled
 from headwater.delta import Delta
 from headwater.errors import RecursionLimit
 from headwater.operators.arrange import Arrange
-from headwater.operators.multijoin import Choice
 from headwater.operators.operator import Input, Operator, schema_of
 from headwater.operators.ordering import column_ranks
+from headwater.operators.settling import Found, settled
 from headwater.picking import rows_at
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate, group_rows
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from headwater.algebra.plan import Types
+    from headwater.operators.multijoin import Choice
     from headwater.operators.operator import Key, State
 
     Int64s = NDArray[np.int64]
@@ -93,7 +94,7 @@ class Believed:
 
 @dataclass(frozen=True)
 class Line:
-    """An operator of the body: inputs are relations and then lines by number, or inputs of the fixpoint as −1, −2, …"""
+    """An operator of the body: inputs are relations and then lines by number, or inputs of the fixpoint as −1, −2 and so on."""
 
     operator: Operator
     inputs: tuple[int, ...]
@@ -133,6 +134,11 @@ class Fixpoint(Operator):
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         return _Epoch(self, state, inputs).run()
 
+    def told(self, state: State) -> tuple[str, ...]:
+        """What a state says of the rounds that it took."""
+        figures = state[-1].contents().rows.to_pylist() if state else []
+        return tuple(f"rounds: {each['c0']} for the last change, ranks up to {each['c1']}" for each in figures)
+
     @cached_property
     def schemas(self) -> tuple[pa.Schema, ...]:
         """Of the derivations of each relation: its columns and the round."""
@@ -142,7 +148,7 @@ class Fixpoint(Operator):
     def places(self) -> tuple[tuple[int, int], ...]:
         """Where the states of each line are."""
         ends = np.cumsum([len(self.relations), *(len(line.operator.start()[0]) for line in self.lines)]).tolist()
-        return tuple(zip(ends, ends[1:], strict=False))
+        return tuple(pairwise(ends))
 
 
 class _Epoch:
@@ -203,12 +209,13 @@ class _Epoch:
         found = self._derived[relation].lookup(keys, range(settings.keys))
         columns = found.rows.columns
         rounds = columns[-1].to_numpy()
-        if settings.kind == "set":
-            order, values = np.lexsort((rounds, found.probe)), np.zeros(len(rounds), np.int64)
-        else:
-            values = column_ranks(columns[-2], descending=settings.kind == "max", nulls_first=False)
-            order = np.lexsort((rounds, values, found.probe))
-        at, ranks, weights, later, wait = settle(order, found.probe, values, rounds, found.weights, keys.num_rows, number)
+        values = (
+            rounds
+            if settings.kind == "set"
+            else column_ranks(columns[-2], descending=settings.kind == "max", nulls_first=False)
+        )
+        derivations = Found(found.probe, values, rounds, found.weights)
+        at, ranks, weights, later, wait = settled(derivations, keys.num_rows, number, valued=settings.kind != "set")
         for due in np.unique(wait).tolist():
             self._wait(relation, due, rows_at(keys, later[wait == due]))
         if not len(at):
@@ -315,65 +322,6 @@ class _Epoch:
         latest = max([self._latest, *old.rows.column(1).to_pylist()])
         new = pa.RecordBatch.from_arrays([pa.array([self._done]), pa.array([latest])], schema=figures.schema)
         return figures.insert(Delta.concat([-old, Delta.inserting(new)]))
-
-
-@compiled
-def settle(
-    order: Int64s, probe: Int64s, values: Int64s, rounds: Int64s, weights: Int64s, count: int, now: int
-) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s]:
-    """What is believed and dropped in round `now`, of groups whose derivations and marks come in `order`.
-
-    A mark is a derivation at a negative round: the group believes that value, with that rank. The result: places among the
-    derivations, with ranks and weights; and groups that wait, with the rounds they wait for.
-    """
-    at, ranks, signs = np.empty(2 * count, np.int64), np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
-    later, wait = np.empty(count, np.int64), np.empty(count, np.int64)
-    emitted = waiting = 0
-    i = 0
-    size = len(order)
-    while i < size:
-        group = probe[order[i]]
-        mark = best = -1
-        rank = first = 0
-        held = 0
-        while i < size and probe[order[i]] == group:
-            place = order[i]
-            weight = 0
-            while i < size and _same(order[i], place, probe, values, rounds):
-                weight += weights[order[i]]
-                i += 1
-            if weight == 0:
-                continue
-            if rounds[place] < 0:
-                mark, rank = place, -rounds[place]
-            else:
-                if best < 0:
-                    best, first = place, rounds[place]
-                if mark >= 0 and values[place] == values[mark] and rounds[place] <= rank:
-                    held += weight
-        better = best >= 0 and (mark < 0 or values[best] < values[mark])
-        dropped = mark >= 0 and ((better and first <= now) or (rank <= now and held == 0))
-        if dropped:
-            at[emitted], ranks[emitted], signs[emitted] = mark, rank, -1
-            emitted += 1
-        if best >= 0 and first <= now and (dropped or mark < 0):
-            at[emitted], ranks[emitted], signs[emitted] = best, first, 1
-            emitted += 1
-            continue
-        due = now
-        if best >= 0 and first > now and (dropped or better):
-            due = first
-        if mark >= 0 and not dropped and rank > now and held == 0 and (due == now or rank < due):
-            due = rank
-        if due > now:
-            later[waiting], wait[waiting] = group, due
-            waiting += 1
-    return at[:emitted], ranks[:emitted], signs[:emitted], later[:waiting], wait[:waiting]
-
-
-@compiled
-def _same(left: int, right: int, probe: Int64s, values: Int64s, rounds: Int64s) -> bool:
-    return probe[left] == probe[right] and values[left] == values[right] and rounds[left] == rounds[right]
 
 
 def _normal(columns: Sequence[pa.Array]) -> list[pa.Array]:

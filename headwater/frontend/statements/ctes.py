@@ -108,7 +108,7 @@ def _branches(body: str) -> tuple[tuple[str, ...], bool | None]:
 def _is_wrapped(reader: Reader) -> bool:
     """Whether all of it stands in one pair of parentheses."""
     tokens = reader.tokens
-    if len(tokens) < 3 or tokens[0].word != "(" or tokens[-1].word != ")":  # noqa: PLR2004  (something between them)
+    if len(tokens) < 3 or tokens[0].word != "(" or tokens[-1].word != ")":
         return False
     return all(token.depth > 0 for token in tokens[1:-1])
 

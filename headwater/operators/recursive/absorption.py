@@ -9,6 +9,7 @@ No row is deleted that is still derivable, and none is derived again. Variables 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headwater.annotations.absorption import Functions
@@ -38,13 +39,15 @@ class Absorption:
         self.variables: dict[tuple[int, Row], int] = {}
         self.owners: dict[int, tuple[int, Row]] = {}
         self.places = Places(settings.shards)
-        self.counters = Counters()
+        self.counters = Counters(size=partial(_size, self.functions))
         self._bounds = Bounds(settings)
-        self._exchange = Exchange(self.places, self.counters, self._size, self._minship)
+        # Nothing here refers to what it belongs to: functions must be given back before the diagrams they are parts of.
+        minship = partial(MinShip, self.counters, self.functions, settings.batch)
+        self._exchange = Exchange(self.places, self.counters, minship)
         meets = {i: node for i, node in enumerate(settings.network.nodes) if isinstance(node, Meet)}
         self._joins = {i: PipelinedHashJoin(node, self.functions) for i, node in meets.items()}
         self._flow = Flow(settings.network, self._joins, self._exchange)
-        self._home = [self._minship(None) for _ in settings.network.bodies]
+        self._home = [minship() for _ in settings.network.bodies]
         self.relations = [Fixpoint(self.functions) for _ in settings.network.bodies]
         chosen = settings.selection
         self._selection = AggSel(chosen.keys, chosen.best, self.functions, self.places) if chosen else None
@@ -113,12 +116,6 @@ class Absorption:
         self.functions.free(dead)
         return arrived, alternatives, derived
 
-    def _minship(self, _: Any) -> MinShip:  # noqa: ANN401  (an edge)
-        return MinShip(self._exchange, self.functions, self._settings.batch)
-
-    def _size(self, annotation: Any) -> int:  # noqa: ANN401  (an annotation)
-        return self.functions.nbytes(annotation[0])
-
     def figures(self) -> dict[str, Any]:
         rows = sum(len(relation.rows.kept) for relation in self.relations)
         provenance = sum(relation.rows.nbytes() for relation in self.relations)
@@ -136,6 +133,10 @@ class Absorption:
             "state": state,
             "rounds": self._bounds.rounds,
         }
+
+
+def _size(functions: Functions, annotation: Any) -> int:  # noqa: ANN401  (an annotation)
+    return functions.nbytes(annotation[0])
 
 
 def _sum(parts: Any) -> dict[str, int]:  # noqa: ANN401  (operators)

@@ -9,6 +9,7 @@ than the textbook does, and none of it is exchanged. `recompute` starts from not
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headwater.operators.recursive.network import Flow, Meet
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
 class Plain:
     """Lets everything pass to other places, and counts it."""
 
-    def __init__(self, exchange: Exchange) -> None:
-        self._exchange = exchange
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
 
     def ship(self, updates: list[tuple[Update, Any]]) -> list[Update]:
         shipped = []
         for (row, weight, place), target in updates:
             if target != place:
-                self._exchange.count(row, weight)
+                self._counters.count(row, weight)
             shipped.append((row, weight, target))
         return shipped
 
@@ -46,7 +47,7 @@ class DRed:
         self.places = Places(settings.shards)
         self.counters = Counters() if counters is None else counters
         self._bounds = Bounds(settings)
-        self._exchange = Exchange(self.places, self.counters, lambda _: 0, lambda _: Plain(self._exchange))
+        self._exchange = Exchange(self.places, self.counters, partial(Plain, self.counters))
         meets = {i: node for i, node in enumerate(settings.network.nodes) if isinstance(node, Meet)}
         self._joins = {i: WeightedJoin(node) for i, node in meets.items()}
         self._flow = Flow(settings.network, self._joins, self._exchange)

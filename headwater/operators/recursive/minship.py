@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
     from headwater.annotations.absorption import Functions
     from headwater.operators.recursive.network import Update
-    from headwater.operators.recursive.places import Exchange
+    from headwater.operators.recursive.places import Counters
 
 
 class MinShip:
     """One edge of the network, for all places that send on it."""
 
-    def __init__(self, exchange: Exchange, functions: Functions, batch: int | None) -> None:
+    def __init__(self, counters: Counters, functions: Functions, batch: int | None) -> None:
         """`batch` is how many rows wait at most; None is lazy."""
-        self._exchange = exchange
+        self._counters = counters
         self._functions = functions
         self._batch = batch
         self._sent = Annotated(functions)
@@ -83,7 +83,7 @@ class MinShip:
         place, row = key
         self._sent.add(key, annotation)
         if target != place:
-            self._exchange.count(row, annotation)
+            self._counters.count(row, annotation)
         shipped.append((row, annotation, target))
 
     @property

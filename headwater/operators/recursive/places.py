@@ -41,6 +41,10 @@ class Places:
         return len(self._known) if self.shards is None else self.shards
 
 
+def _no_bytes(_: object) -> int:
+    return 0
+
+
 @dataclass
 class Counters:
     """What was exchanged between places: rows and bytes, and how many rows said what was not known when the round began."""
@@ -48,6 +52,12 @@ class Counters:
     rows: int = 0
     bytes: int = 0
     effective: int = 0
+    size: Callable[[Any], int] = _no_bytes
+    """The bytes of an annotation."""
+
+    def count(self, row: Row, annotation: Any) -> None:  # noqa: ANN401  (an annotation)
+        """Counts a row with its annotation."""
+        self.add(row_bytes(row) + self.size(annotation))
 
     def add(self, size: int, *, effective: bool = True) -> None:
         self.rows += 1
@@ -69,11 +79,10 @@ class Shipping(Protocol):
 class Exchange:
     """Brings updates to the places of their keys."""
 
-    def __init__(self, places: Places, counters: Counters, size: Callable[[Any], int], ship: Callable[[Any], Shipping]) -> None:
-        """`size` gives the bytes of an annotation, `ship` makes what lets updates of relations pass on an edge."""
+    def __init__(self, places: Places, counters: Counters, ship: Callable[[], Shipping]) -> None:
+        """`ship` makes what lets updates of relations pass on an edge."""
         self.places = places
-        self.counters = counters
-        self._size = size
+        self._counters = counters
         self._make = ship
         self.edges: dict[Any, Shipping] = {}
 
@@ -89,14 +98,10 @@ class Exchange:
             elif recursive:
                 leaving.append((update, target))
             else:
-                self.count(row, annotation)
+                self._counters.count(row, annotation)
                 found.append((row, annotation, target))
         if leaving:
             if edge not in self.edges:
-                self.edges[edge] = self._make(edge)
+                self.edges[edge] = self._make()
             found += self.edges[edge].ship(leaving)
         return found
-
-    def count(self, row: Row, annotation: Any, *, effective: bool = True) -> None:  # noqa: ANN401  (an annotation)
-        """Counts one row that is exchanged."""
-        self.counters.add(row_bytes(row) + self._size(annotation), effective=effective)

@@ -11,6 +11,7 @@ of the rows that it uses: each such question is exchanged.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headwater.operators.recursive.dred import Plain
@@ -36,9 +37,9 @@ class Relative:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.places = Places(settings.shards)
-        self.counters = Counters()
+        self.counters = Counters(size=lambda _: _ID_BYTES)
         self._bounds = Bounds(settings)
-        self._exchange = Exchange(self.places, self.counters, lambda _: _ID_BYTES, lambda _: Plain(self._exchange))
+        self._exchange = Exchange(self.places, self.counters, partial(Plain, self.counters))
         meets = {i: node for i, node in enumerate(settings.network.nodes) if isinstance(node, Meet)}
         self._joins = {i: WeightedJoin(node, hidden=1) for i, node in meets.items()}
         self._flow = Flow(settings.network, self._joins, self._exchange, hidden=1)

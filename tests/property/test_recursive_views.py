@@ -14,7 +14,6 @@ from tests.recursive_programs import PROGRAMS, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
