@@ -48,6 +48,7 @@ def why_not(snapshot: Snapshot, engines: Engines, view: ViewEntry, row: pa.Recor
     if _copies(snapshot, view, row):
         raise NotExplained(f"view {view.name!r} has the row {shown!r} at epoch {snapshot.epoch}; why(row) says why")
     evaluator = Evaluator(snapshot, engines, Builder())
+    evaluator.reads_annotations = False
     evaluator.view(view, Goal.of(range(row.num_columns), row.columns, 1))
     return WhyNot(view.name, snapshot.epoch, shown, missing(evaluator.visit.children[0], snapshot.entries))
 

@@ -72,6 +72,8 @@ class Evaluator:
         self.visit = Visit(plan.Node(types=()), Goal.everything())
         self.certain: plan.Node | None = None
         """A limit at the top of the plan, all of whose rows that are asked for are known to be within it."""
+        self.reads_annotations = True
+        """Whether rows are explained by annotations that are kept; who asks what is missing wants all steps."""
 
     def view(self, view: ViewEntry, goal: Goal) -> Annotated:
         """The rows of a view that are asked for."""

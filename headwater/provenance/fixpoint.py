@@ -89,7 +89,7 @@ class Frame:
 
 def solved(evaluator: Evaluator, node: plan.Fixpoint, goal: Goal) -> Annotated:
     """The rows of a fixpoint that a goal asks for: from their annotations, where these are kept and complete."""
-    known = kept.found(evaluator, node, goal)
+    known = kept.found(evaluator, node, goal) if evaluator.reads_annotations else None
     if known is not None:
         return known
     frame = Frame(evaluator, node, id(node))

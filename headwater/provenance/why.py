@@ -53,7 +53,7 @@ class Why:
                 vertex = vertices[number]
                 if vertex.kind == "row":
                     rows.setdefault(vertex.table, []).append(vertex.row)
-            found.append(rows)
+            found.append({table: _sorted(those) for table, those in sorted(rows.items())})
         return found
 
     def rows(self) -> dict[str, list[Row]]:
@@ -63,7 +63,7 @@ class Why:
             for table, those in rows.items():
                 known = found.setdefault(table, [])
                 known += [row for row in those if row not in known]
-        return found
+        return {table: _sorted(those) for table, those in sorted(found.items())}
 
     def absences(self) -> list[str]:
         """What must not be there for the row to be."""
@@ -107,6 +107,16 @@ class Why:
 
     def _solved(self, limit: int, *, absences: bool) -> Solved:
         return solve(self.derivation, self._reached, limit, absences=absences)
+
+
+def _sorted(rows: list[Row]) -> list[Row]:
+    """The rows in an order of their own, whatever they were found in."""
+    return sorted(rows, key=lambda row: [_sort_key(value) for value in row])
+
+
+def _sort_key(value: object) -> tuple[str, object]:
+    ordered = isinstance(value, int | float | str) and value == value  # noqa: PLR0124  (NaN)
+    return type(value).__name__, value if ordered else repr(value)
 
 
 def _shown(row: Row) -> str:
