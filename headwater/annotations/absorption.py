@@ -10,6 +10,7 @@ negates. A variable that was set to false everywhere is unreachable, and may the
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import ProvenanceTooLarge
@@ -69,15 +70,21 @@ class Functions:
     def checked(self, function: Any) -> Any:  # noqa: ANN401  (a function)
         """The function, unless it, or all of them, have become too large to go on with."""
         self._operations += 1
-        if function.dag_size > _LARGEST_FUNCTION or (
-            self._operations % _LOOKED_AT_EVERY == 0 and len(self._bdd) > _LARGEST_IN_ALL
-        ):
+        counted = self._operations % _LOOKED_AT_EVERY == 0
+        if function.dag_size > _LARGEST_FUNCTION or (counted and self._nodes() > _LARGEST_IN_ALL):
             raise ProvenanceTooLarge(
-                f"the provenance of a row is a function of {function.dag_size:,} nodes, and there are {len(self._bdd):,} in "
+                f"the provenance of a row is a function of {function.dag_size:,} nodes, and there are {self._nodes():,} in "
                 "all: the data has too many alternative derivations for it. Choose the strategy absorption-lazy if this was "
                 "absorption-eager, else dred or counting, which keep no provenance"
             )
         return function
+
+    def _nodes(self) -> int:
+        """How many nodes there are, or were and are not collected yet."""
+        with warnings.catch_warnings():
+            # A word on how memory is counted since some version.
+            warnings.simplefilter("ignore")
+            return int(self._bdd.statistics()["n_nodes"])
 
     def nbytes(self, function: Any) -> int:  # noqa: ANN401  (a function)
         """The size of a function as it is exchanged: a variable and two places for each of its nodes."""
@@ -86,6 +93,22 @@ class Functions:
     def support(self, function: Any) -> set[int]:  # noqa: ANN401  (a function)
         """The variables that the function depends on."""
         return {int(name[1:]) for name in self._bdd.support(function)}
+
+    def one_of(self, function: Any) -> tuple[Any, int]:  # noqa: ANN401  (functions)
+        """One conjunction of variables that makes a monotone function true, and a mask of them."""
+        cube, mask, negated = self.true, 0, False
+        while function.var is not None:
+            negated ^= function.negated
+            low, high, name = function.low, function.high, function.var
+            # Without the variable, if that is possible.
+            if (~low if negated else low) == self.false:
+                number = int(name[1:])
+                cube &= self._variables[number]
+                mask |= 1 << number
+                function = high
+            else:
+                function = low
+        return cube, mask
 
     def minimal_sets(self, function: Any, limit: int | None = None) -> list[frozenset[int]]:  # noqa: ANN401  (a function)
         """The least sets of variables that make a monotone function true: its prime implicants; at most `limit`.

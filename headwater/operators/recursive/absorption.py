@@ -18,7 +18,7 @@ from headwater.operators.recursive.fixpoint import Fixpoint
 from headwater.operators.recursive.join import PipelinedHashJoin
 from headwater.operators.recursive.minship import MinShip
 from headwater.operators.recursive.network import Flow, Meet
-from headwater.operators.recursive.places import Counters, Exchange, Places
+from headwater.operators.recursive.places import HOME, Counters, Exchange, Places
 from headwater.operators.recursive.strategy import Bounds
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from headwater.operators.recursive.strategy import Changed, Settings
 
 _VARIABLE_BYTES = 4
+_SWEPT_AT = 64
 
 
 class Absorption:
@@ -41,14 +42,15 @@ class Absorption:
         self.places = Places(settings.shards)
         self.counters = Counters(size=partial(_size, self.functions))
         self._bounds = Bounds(settings)
+        self._dead: list[int] = []
         # Nothing here refers to what it belongs to: functions must be given back before the diagrams they are parts of.
         minship = partial(MinShip, self.counters, self.functions, settings.batch)
         self._exchange = Exchange(self.places, self.counters, minship)
         meets = {i: node for i, node in enumerate(settings.network.nodes) if isinstance(node, Meet)}
-        self._joins = {i: PipelinedHashJoin(node, self.functions) for i, node in meets.items()}
+        self.relations = [Fixpoint(self.functions) for _ in settings.network.bodies]
+        self._joins = {i: self._join(node) for i, node in meets.items()}
         self._flow = Flow(settings.network, self._joins, self._exchange)
         self._home = [minship() for _ in settings.network.bodies]
-        self.relations = [Fixpoint(self.functions) for _ in settings.network.bodies]
         chosen = settings.selection
         self._selection = AggSel(chosen.keys, chosen.best, self.functions, self.places) if chosen else None
 
@@ -64,6 +66,16 @@ class Absorption:
                 arrived.setdefault(-1 - number, []).append((row, annotation, self.places.home(row)))
         self._round(arrived, alternatives, derived)
         return self.relations[self._settings.result].changed()
+
+    def _join(self, node: Meet) -> PipelinedHashJoin:
+        """A join; a side that has the rows of a relation as they are, where they are, has its functions, too."""
+        network = self._settings.network
+        relations = [network.relation_at(child) for child in node.children]
+        shared = [
+            self.relations[relation].rows if relation is not None and key == HOME else None
+            for relation, key in zip(relations, node.keys, strict=True)
+        ]
+        return PipelinedHashJoin(node, self.functions, shared)
 
     def _round(
         self, arrived: dict[int, list[Update]], alternatives: dict[Any, list[Update]], derived: list[list[Update]]
@@ -113,8 +125,17 @@ class Absorption:
         alternatives = {edge: ship.without(dead, absent, mask) for edge, ship in edges}  # type: ignore[attr-defined]
         for variable in dead:
             del self.owners[variable]
-        self.functions.free(dead)
+        self._dead += dead
+        if len(self._dead) >= _SWEPT_AT:
+            self._sweep()
         return arrived, alternatives, derived
+
+    def _sweep(self) -> None:
+        """Collects dead variables: where functions wait that may still depend on them, they are set to false now."""
+        for ship in (*self._home, *self._exchange.edges.values()):
+            ship.sweep()  # type: ignore[attr-defined]
+        self.functions.free(self._dead)
+        self._dead = []
 
     def figures(self) -> dict[str, Any]:
         rows = sum(len(relation.rows.kept) for relation in self.relations)

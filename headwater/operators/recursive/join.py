@@ -29,11 +29,13 @@ def key_of(columns: Sequence[int]) -> Callable[[Row], Any]:
 class PipelinedHashJoin:
     """Two indexes by key, and the functions of the rows in them."""
 
-    def __init__(self, spec: Meet, functions: Functions) -> None:
+    def __init__(self, spec: Meet, functions: Functions, shared: Sequence[Annotated | None] = (None, None)) -> None:
+        """`shared` are functions that somebody else keeps for the rows of a side, and restricts."""
         self._functions = functions
         self._keys = [key_of(columns) for columns in spec.keys]
         self._widths = spec.widths
-        self._sides = (Annotated(functions), Annotated(functions))
+        self._shared = shared
+        self._sides = [Annotated(functions) if side is None else side for side in shared]
         self._indexes: tuple[dict[Any, dict[Row, None]], dict[Any, dict[Row, None]]] = ({}, {})
 
     def push(self, left: Sequence[Update], right: Sequence[Update]) -> list[Update]:
@@ -41,6 +43,7 @@ class PipelinedHashJoin:
 
     def _pushed(self, side: int, updates: Sequence[Update]) -> list[Update]:
         mine, other = self._sides[side], self._sides[1 - side].kept
+        shared = self._shared[side] is not None
         index, partners = self._indexes[side], self._indexes[1 - side]
         key_of_row, false = self._keys[side], self._functions.false
         own, theirs = self._widths[side], self._widths[1 - side]
@@ -50,7 +53,7 @@ class PipelinedHashJoin:
             if annotation is None:
                 self._forget(side, row)
                 continue
-            if not mine.add(row, annotation):
+            if not shared and not mine.add(row, annotation):
                 continue
             rows = index.get(key)
             if rows is None:
@@ -59,8 +62,13 @@ class PipelinedHashJoin:
                 rows[row] = None
             function, mask = annotation
             kept = row[:own]
-            for partner in partners.get(key, ()):
-                theirs_function, theirs_mask = other[partner]
+            for partner in list(partners.get(key, ())):
+                met = other.get(partner)
+                if met is None:
+                    # Somebody else knows already that it is gone.
+                    self._unlist(1 - side, partner)
+                    continue
+                theirs_function, theirs_mask = met
                 both = function & theirs_function
                 if both != false:
                     pair = kept + partner[:theirs] if side == 0 else partner[:theirs] + kept
@@ -69,13 +77,16 @@ class PipelinedHashJoin:
 
     def without(self, variables: Iterable[int], absent: Any, mask: int) -> None:  # noqa: ANN401  (a function)
         for side, kept in enumerate(self._sides):
+            if self._shared[side] is not None:
+                continue
             for row, gone in kept.without(variables, absent, mask):
                 if gone:
                     self._unlist(side, row)
 
     def _forget(self, side: int, row: Row) -> None:
-        if self._sides[side].kept.pop(row, None) is not None:
-            self._unlist(side, row)
+        if self._shared[side] is None:
+            self._sides[side].kept.pop(row, None)
+        self._unlist(side, row)
 
     def _unlist(self, side: int, row: Row) -> None:
         key = self._keys[side](row)
@@ -87,7 +98,7 @@ class PipelinedHashJoin:
 
     @property
     def rows(self) -> int:
-        return sum(len(side.kept) for side in self._sides)
+        return sum(len(side.kept) for side, shared in zip(self._sides, self._shared, strict=True) if shared is None)
 
     def nbytes(self) -> int:
-        return sum(side.nbytes() for side in self._sides)
+        return sum(side.nbytes() for side, shared in zip(self._sides, self._shared, strict=True) if shared is None)

@@ -89,6 +89,15 @@ class Network:
     bodies: tuple[int, ...]
     inputs: int
 
+    def relation_at(self, number: int) -> int | None:
+        """The relation whose rows a node gives as they are, all or some of them."""
+        node = self.nodes[number]
+        if isinstance(node, Read):
+            return node.source if node.source >= 0 else None
+        if isinstance(node, Apply) and all(isinstance(part, plan.Filter) for part in node.stage.chain):
+            return self.relation_at(node.child)
+        return None
+
 
 class Pairing(Protocol):
     """The state of a join: `push` takes updates of both sides, and gives those of pairs."""
