@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import durable, incremental, load, long_run, many_views, skew, smallest, synthetic, tpch
+from benchmarks import durable, incremental, load, long_run, many_views, provenance, skew, smallest, synthetic, tpch
 from benchmarks.workload import Family
 
 FAMILIES = {
@@ -15,4 +15,5 @@ FAMILIES = {
     "long_run": Family(long_run.WORKLOADS),
     "load": Family(load.WORKLOADS),
     "durable": Family(durable.WORKLOADS),
+    "provenance": Family(provenance.WORKLOADS),
 }

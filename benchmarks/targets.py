@@ -66,6 +66,10 @@ TARGETS = (
     Target("opening a join view, to building it", "durable", "to the time to build it", 0.05, at_least=False),
     Target("bytes written to bytes changed", "durable", "write amplification", 10, at_least=False),
     Target("refresh with state of 4 × the memory allowed", "durable", "refresh to in memory", 5, at_least=False),
+    Target("deletions, absorption-lazy: rows exchanged by DRed to its own", "provenance", "exchange of dred", 10),
+    Target("deletions, absorption-lazy: time of DRed to its own", "provenance", "time of dred", 10),
+    Target("800 dense links: absorption-eager to lazy", "provenance", "eager to lazy", 50, kinds=("dense 800",)),
+    Target("several aggregate selections at once, to one by one", "provenance", "multi to single", 0.6, at_least=False),
     Target("10-row commit to the smallest Spark job with a shuffle", "smallest", "speedup", 30),
 )
 

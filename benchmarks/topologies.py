@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from itertools import combinations
 
 STUB_NODES = 8
 STUBS = 3
@@ -45,12 +46,9 @@ def transit_stub(transits: int, dense: bool, seed: int = 1) -> Network:  # noqa:
                 connect(node, stub[chance.randrange(place)], IN_STUB)
     wanted = nodes * (2 if dense else 1)
     if dense:
-        domains = [range(first, min(first + TRANSIT_NODES, transits)) for first in range(0, transits, TRANSIT_NODES)]
-        for domain in domains:
-            for a in domain:
-                for b in domain:
-                    if a < b:
-                        connect(a, b, TRANSIT)
+        for first in range(0, transits, TRANSIT_NODES):
+            for a, b in combinations(range(first, min(first + TRANSIT_NODES, transits)), 2):
+                connect(a, b, TRANSIT)
         while len(pairs) < wanted:
             a, b = chance.sample(chance.choice(stubs), 2)
             connect(a, b, IN_STUB)

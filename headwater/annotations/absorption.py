@@ -28,12 +28,13 @@ _LOOKED_AT_EVERY = 4096
 class Functions:
     """Boolean functions of variables that are numbered 0, 1, …; a function is a value that `&`, `|`, `<=` and `==` work on."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, reordering: bool = False) -> None:
+        """With `reordering`, variables are put into a better order when diagrams grow: worth its time where they are large."""
         import dd.cudd
 
         self._cudd: Any = dd.cudd
         self._bdd: Any = dd.cudd.BDD()
-        self._bdd.configure(reordering=False)
+        self._bdd.configure(reordering=reordering)
         self.false: Any = self._bdd.false
         self.true: Any = self._bdd.true
         self._variables: list[Any] = []

@@ -158,7 +158,7 @@ class _Equations:
         leaves: list[int],
         absences: bool,  # noqa: FBT001
     ) -> None:
-        self.functions = Functions()
+        self.functions = Functions(reordering=True)
         self._vertices = derivation.vertices
         self._reached = reached
         self._leaves = {leaf: self.functions.new() for leaf in leaves}

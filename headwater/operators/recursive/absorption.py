@@ -36,7 +36,8 @@ class Absorption:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.functions = Functions()
+        # Lazy functions are few conjunctions, eager ones have all derivations.
+        self.functions = Functions(reordering=settings.batch is not None)
         self.variables: dict[tuple[int, Row], int] = {}
         self.owners: dict[int, tuple[int, Row]] = {}
         self.places = Places(settings.shards)
