@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import durable, incremental, load, long_run, many_views, provenance, skew, smallest, synthetic, tpch
+from benchmarks import durable, incremental, load, long_run, many_views, provenance, recursion, skew, smallest, synthetic, tpch
 from benchmarks.workload import Family
 
 FAMILIES = {
@@ -16,4 +16,5 @@ FAMILIES = {
     "load": Family(load.WORKLOADS),
     "durable": Family(durable.WORKLOADS),
     "provenance": Family(provenance.WORKLOADS),
+    "recursion": Family(recursion.WORKLOADS),
 }

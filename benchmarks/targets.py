@@ -70,6 +70,8 @@ TARGETS = (
     Target("deletions, absorption-lazy: time of DRed to its own", "provenance", "time of dred", 10),
     Target("800 dense links: absorption-eager to lazy", "provenance", "eager to lazy", 50, kinds=("dense 800",)),
     Target("several aggregate selections at once, to one by one", "provenance", "multi to single", 0.6, at_least=False),
+    Target("recursive views, 1 and 100 edges, to DuckDB from scratch", "recursion", "speedup over DuckDB", 100),
+    Target("recursive views, 1 and 100 edges, to a Spark loop", "recursion", "speedup over a Spark loop", 100),
     Target("10-row commit to the smallest Spark job with a shuffle", "smallest", "speedup", 30),
 )
 

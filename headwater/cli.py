@@ -97,6 +97,28 @@ def restore(target: Backup, directory: Directory) -> None:
         show_restore(target, directory)
 
 
+@app.command()
+def datalog(
+    file: Annotated[typer.FileText, typer.Argument(metavar="FILE", help="A Datalog program; - reads it from standard input.")],
+    directory: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Run it over the tables of a Headwater directory, and keep its views there."),
+    ] = None,
+) -> None:
+    """Runs a Datalog program, and prints the answers of its questions; without any, the rows of each predicate with rules."""
+    with _errors():
+        import headwater as hw
+
+        with hw.connect(directory) as session:
+            program = session.datalog(file.read())
+            found = [("", answer) for answer in program.answers] or [*program.views.items()]
+            for name, answer in found:
+                rows = answer.arrow().sort_by([(column, "ascending") for column in answer.arrow().column_names])
+                typer.echo(f"{name}({', '.join(rows.column_names)})" if name else "\t".join(rows.column_names))
+                for row in rows.to_pylist():
+                    typer.echo("\t".join(str(value) for value in row.values()))
+
+
 def main() -> None:
     """The entry point of the program `headwater`."""
     app()

@@ -226,3 +226,9 @@ class RecursionLimit(HeadwaterError):
     """A recursion did not end within its limits."""
 
     code = "RECURSION_LIMIT"
+
+
+class InvalidProgram(HeadwaterError):
+    """A Datalog program that cannot be read, or whose rules make no sense."""
+
+    code = "INVALID_PROGRAM"

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from headwater.compiler.dataflow import Step
     from headwater.compiler.linear import Engines
+    from headwater.datalog import Program
     from headwater.delta import Delta
     from headwater.engine import Engine
     from headwater.operators.operator import State
@@ -286,6 +287,13 @@ class Session:
 
         self._require_open()
         return Runner(self).run(parse(text))
+
+    def datalog(self, program: str) -> Program:
+        """Runs a Datalog program: predicates of facts become tables, those with rules live views, questions are answered."""
+        from headwater.datalog import run
+
+        self._require_open()
+        return run(self, program)
 
     def answer(self, text: str, content: Backfill | None = None) -> Answer:
         """The answer of a query at this epoch, or over other content of the tables."""

@@ -40,6 +40,7 @@ SOME = [
     ("load", "growth, top-k"),
     ("provenance", "network of 400 links"),
     ("provenance", "aggregate selection"),
+    ("recursion", "shortest paths, random"),
 ]
 
 

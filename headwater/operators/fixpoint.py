@@ -7,7 +7,8 @@ A row is believed because of rows that were believed before it, never because of
 where rows support each other in a circle. Ranks travel through the body as one more column, of which a join takes the greater.
 
     an epoch      the changes of the inputs go through the body once and change D, as does each row that is believed or dropped;
-                  rounds are done in ascending order, each over the rows of which a derivation changed there
+                  rounds are done in ascending order, each over the rows of which a derivation changed there; once nothing waits
+                  to be dropped, all that is derived may be believed at once, whatever its round
     round r       x, believed at ρ ≤ r, without derivations from before ρ  →  dropped;  x believed at ρ > r waits for round ρ
                   x, not believed                                          →  believed at its earliest derivation s, in round s
 
@@ -18,8 +19,9 @@ deletion only rows all of whose earlier derivations are gone. Whether a row is t
              fixpoint; and by induction over ranks each of them is derivable, so it contains them.
 
 The best of a group (MIN, MAX) is the same with values: the group believes its best derived value, with the rank of that, and
-a better one replaces it. By monotony (the compiler sees to it) a better value below never makes a worse one above, so what is
-believed in the end is again both closed and derivable by induction over ranks, which only the least fixpoint is.
+a better one replaces it: when nothing waits to be dropped, so that all that is believed is derivable, and the best ones first,
+as Dijkstra does. By monotony (the compiler sees to it) a better value below never makes a worse one above, so what is believed
+in the end is again both closed and derivable by induction over ranks, which only the least fixpoint is.
 
 UNION ALL keeps no ranks: what changes goes round, Δ ← body(Δ), until nothing is left.
 
@@ -29,7 +31,7 @@ on rounds and rows ends a recursion that has no end, with nothing changed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -61,6 +63,13 @@ if TYPE_CHECKING:
     Int64s = NDArray[np.int64]
 
 RANK = pa.int64()
+# After all rounds.
+_LAST = (1 << 62) - 1
+# Of the values that contend, so many of the best are believed at a time, or this share of them.
+_FEW = 256
+_SHARE = 64
+# More rounds than this, to one that leads further than all before it, lead nowhere.
+_MANY = 100
 
 
 @dataclass(frozen=True)
@@ -151,6 +160,14 @@ class Fixpoint(Operator):
         return tuple(pairwise(ends))
 
 
+@dataclass
+class _Round:
+    """What waits for a round: rows of relations that are to be settled, and deltas of bags."""
+
+    waiting: dict[int, list[pa.RecordBatch]] = field(default_factory=dict)
+    passing: dict[int, list[Delta]] = field(default_factory=dict)
+
+
 class _Epoch:
     """One change on its way to the next fixpoint; the states are values, and this holds the latest ones."""
 
@@ -161,22 +178,22 @@ class _Epoch:
         self._derived = list(state[:count])
         self._states = [state[start:end] for start, end in fixpoint.places]
         self._figures = state[-1]
-        self._waiting: dict[int, dict[int, list[pa.RecordBatch]]] = {}
-        self._passing: dict[int, dict[int, list[Delta]]] = {}
+        self._rounds: dict[int, _Round] = {}
         self._heap: list[int] = []
+        self._losing: set[int] = set()
+        self._contending: dict[int, list[pa.RecordBatch]] = {}
         self._results: list[Delta] = []
         self._done = 0
+        self._depth = 0
         self._touched = 0
         self._latest = 0
 
     def run(self) -> tuple[State, Delta]:
         self._follow([None] * len(self._derived), [Input(i.delta, i.before, i.after) for i in self._inputs])
         later = [Input(_none(i.delta), i.after, i.after) for i in self._inputs]
-        while self._heap:
-            number = heappop(self._heap)
+        while self._heap or self._contending:
+            emitted = self._next_round() if self._heap else self._best()
             self._done += 1
-            self._latest = max(self._latest, number)
-            emitted = self._round(number, self._waiting.pop(number, {}), self._passing.pop(number, {}))
             if any(delta is not None for delta in emitted):
                 self._require_bounded(emitted)
                 self._follow(emitted, later)
@@ -186,38 +203,63 @@ class _Epoch:
 
     # -- rounds
 
-    def _round(
-        self, number: int, waiting: dict[int, list[pa.RecordBatch]], passing: dict[int, list[Delta]]
-    ) -> list[Delta | None]:
-        """What each relation gains and loses in a round: rows with their ranks."""
+    def _next_round(self) -> list[Delta | None]:
+        """What each relation gains and loses in the next round: rows with their ranks.
+
+        If nothing can be lost any more, all that waits is derivable, in whatever round.
+        """
+        if self._losing:
+            number = heappop(self._heap)
+            self._losing.discard(number)
+            due = [self._rounds.pop(number)]
+        else:
+            number = _LAST
+            due, self._rounds, self._heap = [self._rounds[n] for n in sorted(self._rounds)], {}, []
         emitted: list[Delta | None] = [None] * len(self._derived)
-        for relation, batches in waiting.items():
-            emitted[relation] = self._settled(relation, number, batches)
-        for relation, deltas in passing.items():
-            delta = consolidate(Delta.concat(deltas))
-            emitted[relation] = delta if len(delta) else None
-        result = emitted[self._fixpoint.result]
-        if result is not None:
-            self._results.append(result.select(range(len(self._fixpoint.types))))
+        for relation, settings in enumerate(self._fixpoint.relations):
+            if settings.kind == "bag":
+                deltas = [delta for each in due for delta in each.passing.get(relation, ())]
+                delta = consolidate(Delta.concat(deltas)) if deltas else None
+                emitted[relation] = delta if delta is not None and len(delta) else None
+            else:
+                batches = [batch for each in due for batch in each.waiting.get(relation, ())]
+                emitted[relation] = self._settled(relation, number, batches) if batches else None
         return emitted
 
-    def _settled(self, relation: int, number: int, batches: list[pa.RecordBatch]) -> Delta | None:
-        """The rows of a relation that are believed or dropped in a round, of those that wait for it."""
+    def _best(self) -> list[Delta | None]:
+        """The same where nothing waits: the best of the values that contend are believed."""
+        emitted: list[Delta | None] = [None] * len(self._derived)
+        contending, self._contending = self._contending, {}
+        for relation, batches in contending.items():
+            settings = self._fixpoint.relations[relation]
+            rows = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
+            few = max(_FEW, len(rows) // _SHARE)
+            if len(rows) > few:
+                values = column_ranks(rows.column(settings.keys), descending=settings.kind == "max", nulls_first=False)
+                chosen = values <= np.partition(values, few)[few]
+                if not chosen.all():
+                    self._contending[relation] = [rows_at(rows, np.flatnonzero(~chosen))]
+                    rows = rows_at(rows, np.flatnonzero(chosen))
+            emitted[relation] = self._settled(relation, 0, [rows.select(range(settings.keys))], eager=True)
+        return emitted
+
+    def _settled(self, relation: int, number: int, batches: list[pa.RecordBatch], *, eager: bool = False) -> Delta | None:
+        """The rows of a relation that are believed or dropped in a round, of those that wait for it; the others wait on."""
         settings = self._fixpoint.relations[relation]
         rows = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
-        keys = rows_at(rows, group_rows(rows, range(settings.keys)).representatives)
+        keys = rows if len(rows) == 1 else rows_at(rows, group_rows(rows, range(settings.keys)).representatives)
         found = self._derived[relation].lookup(keys, range(settings.keys))
         columns = found.rows.columns
         rounds = columns[-1].to_numpy()
-        values = (
-            rounds
-            if settings.kind == "set"
-            else column_ranks(columns[-2], descending=settings.kind == "max", nulls_first=False)
-        )
+        valued = settings.kind != "set"
+        values = column_ranks(columns[-2], descending=settings.kind == "max", nulls_first=False) if valued else rounds
         derivations = Found(found.probe, values, rounds, found.weights)
-        at, ranks, weights, later, wait = settled(derivations, keys.num_rows, number, valued=settings.kind != "set")
-        for due in np.unique(wait).tolist():
-            self._wait(relation, due, rows_at(keys, later[wait == due]))
+        at, ranks, weights, later, wait, contending = settled(derivations, keys.num_rows, number, valued=valued, eager=eager)
+        for chosen, losing in ((wait < 0, True), (wait > 0, False)):
+            if np.count_nonzero(chosen):
+                self._wait(relation, rows_at(keys, later[chosen]), np.abs(wait[chosen]), losing=losing)
+        if len(contending):
+            self._contending.setdefault(relation, []).append(rows_at(found.rows, contending).select(range(len(settings.types))))
         if not len(at):
             return None
         chosen = rows_at(found.rows, at).columns[:-1]
@@ -260,47 +302,61 @@ class _Epoch:
         settings = self._fixpoint.relations[relation]
         schema = self._fixpoint.schemas[relation]
         parts = []
+        touched: pa.RecordBatch | None = None
         if derived is not None and len(derived):
             rounds = derived.rows.column(len(settings.types)).to_numpy() + 1
             columns = _normal(derived.rows.columns[: len(settings.types)])
             batch = pa.RecordBatch.from_arrays([*columns, pa.array(rounds)], schema=schema)
             if settings.kind == "bag":
-                self._pass(relation, Delta(batch, derived.weights), rounds)
+                self._at(int(rounds.min())).passing.setdefault(relation, []).append(Delta(batch, derived.weights))
                 return
             parts.append(Delta(batch, derived.weights))
-            keys = batch.select(range(settings.keys))
-            first = int(rounds[0])
-            if rounds.min() == first == rounds.max():
-                self._wait(relation, first, keys)
-            else:
-                for due in np.unique(rounds).tolist():
-                    self._wait(relation, due, rows_at(keys, np.flatnonzero(rounds == due)))
+            touched = batch.select(range(settings.keys))
         if marks is not None and settings.kind != "bag":
             ranks = pa.array(-marks.rows.column(len(settings.types)).to_numpy())
             batch = pa.RecordBatch.from_arrays([*marks.rows.columns[:-1], ranks], schema=schema)
             parts.append(Delta(batch, marks.weights))
         if parts:
             self._derived[relation] = self._derived[relation].insert(Delta.concat(parts))
+        if touched is None:
+            return
+        if settings.kind == "set" and rounds.min() == rounds.max():
+            self._wait(relation, touched, rounds[:1], losing=derived is not None and derived.weights.min() < 0)
+        else:
+            # Most of many rounds would find that nothing is to be done, and values may contend.
+            self._settled(relation, 0, [touched])
 
-    def _wait(self, relation: int, due: int, keys: pa.RecordBatch) -> None:
-        self._at(due)
-        self._waiting.setdefault(due, {}).setdefault(relation, []).append(keys)
+    def _wait(self, relation: int, keys: pa.RecordBatch, rounds: Int64s, *, losing: bool) -> None:
+        """Has rows looked at in their rounds, or all of them in one; if they are losing, not before."""
+        due = np.unique(rounds)
+        for number in due.tolist():
+            part = keys if len(due) == 1 else rows_at(keys, np.flatnonzero(rounds == number))
+            self._at(number).waiting.setdefault(relation, []).append(part)
+            if losing:
+                self._losing.add(number)
 
-    def _pass(self, relation: int, delta: Delta, rounds: Int64s) -> None:
-        for due in np.unique(rounds).tolist():
-            self._at(due)
-            self._passing.setdefault(due, {}).setdefault(relation, []).append(delta.where(rounds == due))
-
-    def _at(self, due: int) -> None:
-        if due not in self._waiting and due not in self._passing:
-            heappush(self._heap, due)
+    def _at(self, number: int) -> _Round:
+        if number not in self._rounds:
+            heappush(self._heap, number)
+            self._rounds[number] = _Round()
+        return self._rounds[number]
 
     # -- limits and figures
 
     def _require_bounded(self, emitted: list[Delta | None]) -> None:
+        """Counts the rounds that lead to later ranks than any before, and the rows."""
         fixpoint = self._fixpoint
+        result = emitted[fixpoint.result]
+        if result is not None:
+            self._results.append(result.select(range(len(fixpoint.types))))
+        latest = max(
+            int(pc.max(delta.rows.column(delta.rows.num_columns - 1)).as_py()) for delta in emitted if delta is not None
+        )
+        if latest > self._latest:
+            self._depth += 1
+            self._latest = latest
         self._touched += sum(len(delta) for delta in emitted if delta is not None)
-        if self._done <= fixpoint.rounds and self._touched <= fixpoint.rows:
+        if max(self._depth, self._done // _MANY) <= fixpoint.rounds and self._touched <= fixpoint.rows:
             return
         which = next(i for i, delta in enumerate(emitted) if delta is not None)
         sample = emitted[which]
@@ -308,7 +364,7 @@ class _Epoch:
         row = tuple(
             sample.rows.slice(len(sample) - 1).select(range(len(fixpoint.relations[which].types))).to_pylist()[0].values()
         )
-        what = f"{fixpoint.rounds} rounds" if self._done > fixpoint.rounds else f"{fixpoint.rows} rows"
+        what = f"{fixpoint.rounds} rounds" if self._touched <= fixpoint.rows else f"{fixpoint.rows} rows"
         raise RecursionLimit(
             f"the recursion of {fixpoint.relations[which].name!r} has not ended after {what}, and nothing was changed. "
             f"It was about to add {row!r}. Bound it (a condition on the row that grows, or MIN), "

@@ -2,11 +2,14 @@
 
     held      Σ derivations of the value that is believed, of rounds up to its rank
     best      the best value that has derivations, and the first round of these
-    dropped   what is believed, if its rank has come and nothing holds it, or if something better is there by now
-    believed  the best, where nothing is believed or was just dropped, if its first round has come; else the group waits
+    dropped   what is believed, if its rank has come and nothing holds it; until then the group waits for its rank
+    believed  the best, where nothing is believed, if its first round has come; else the group waits for that
 
-A mark is a derivation at a negative round −ρ: the group believes that value, with the rank ρ. A group comes with a handful of
-derivations, so these are put in order by insertion.
+Of values, only the one that was just dropped comes back so. Another best value *contends*: it is believed, in place of what is,
+when nothing waits to be dropped any more, and the best ones first, so that few are believed that a better one will replace.
+
+A mark is a derivation at a negative round −ρ: the group believes that value, with the rank ρ. Groups come with a handful of
+derivations each, which are put in order one group after the other.
 """
 
 from __future__ import annotations
@@ -21,8 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Int64s = NDArray[np.int64]
-    # Places among the derivations, with ranks and weights; then groups that wait, with the rounds they wait for.
-    Settled = tuple[Int64s, Int64s, Int64s, Int64s, Int64s]
+    # Places among the derivations, with ranks and weights; groups that wait, with the rounds they wait for, −ρ to be dropped
+    # perhaps; places of values that contend.
+    Settled = tuple[Int64s, Int64s, Int64s, Int64s, Int64s, Int64s]
 
 
 class Found(NamedTuple):
@@ -34,20 +38,30 @@ class Found(NamedTuple):
     weights: Int64s
 
 
-def settled(found: Found, count: int, now: int, *, valued: bool) -> Settled:
-    """What `count` groups believe and drop in round `now`; without values, all derivations are of one."""
+def settled(found: Found, count: int, now: int, *, valued: bool, eager: bool) -> Settled:
+    """What `count` groups believe and drop in round `now`; without values, all derivations are of one.
+
+    With `eager`, values that contend are believed at once.
+    """
     values = found.values if valued else np.zeros(0, np.int64)
-    return _settled(found.groups, values, found.rounds, found.weights, count, now)
+    return _settled(found.groups, values, found.rounds, found.weights, count, now, eager)
 
 
 @compiled
-def _settled(  # noqa: C901, PLR0913, PLR0917  (one pass)
-    groups: Int64s, values: Int64s, rounds: Int64s, weights: Int64s, count: int, now: int
+def _settled(  # noqa: C901, PLR0912, PLR0913, PLR0917  (one pass)
+    groups: Int64s,
+    values: Int64s,
+    rounds: Int64s,
+    weights: Int64s,
+    count: int,
+    now: int,
+    eager: bool,  # noqa: FBT001
 ) -> Settled:
     order, ends = _by_group(groups, count)
     at, ranks, signs = np.empty(2 * count, np.int64), np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
-    later, wait = np.empty(count, np.int64), np.empty(count, np.int64)
-    emitted = waiting = 0
+    later, wait, contending = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    emitted = waiting = contenders = 0
+    valued = len(values) > 0
     for group in range(count):
         end = ends[group]
         i = ends[group - 1] if group else 0
@@ -67,26 +81,29 @@ def _settled(  # noqa: C901, PLR0913, PLR0917  (one pass)
                 continue
             if best < 0:
                 best, first = place, rounds[place]
-            if mark >= 0 and rounds[place] <= rank and (len(values) == 0 or values[place] == values[mark]):
+            if mark >= 0 and rounds[place] <= rank and (not valued or values[place] == values[mark]):
                 held += weight
-        better = best >= 0 and (mark < 0 or (len(values) > 0 and values[best] < values[mark]))
-        dropped = mark >= 0 and ((better and first <= now) or (rank <= now and held == 0))
+        other = best >= 0 and valued and (mark < 0 or values[best] != values[mark])
+        better = other and (mark < 0 or values[best] < values[mark])
+        dropped = mark >= 0 and ((better and eager) or (rank <= now and held == 0 and not better))
         if dropped:
             at[emitted], ranks[emitted], signs[emitted] = mark, rank, -1
             emitted += 1
-        if best >= 0 and first <= now and (dropped or mark < 0):
+        if mark >= 0 and not dropped and held == 0 and not better:
+            later[waiting], wait[waiting] = group, -rank
+            waiting += 1
+        if best < 0 or (mark >= 0 and not dropped and not better):
+            continue
+        if (eager and other) or (first <= now and not (other and mark >= 0)):
             at[emitted], ranks[emitted], signs[emitted] = best, first, 1
             emitted += 1
-            continue
-        due = now
-        if best >= 0 and first > now and (dropped or better):
-            due = first
-        if mark >= 0 and not dropped and rank > now and held == 0 and (due == now or rank < due):
-            due = rank
-        if due > now:
-            later[waiting], wait[waiting] = group, due
+        elif other:
+            contending[contenders] = best
+            contenders += 1
+        else:
+            later[waiting], wait[waiting] = group, first
             waiting += 1
-    return at[:emitted], ranks[:emitted], signs[:emitted], later[:waiting], wait[:waiting]
+    return at[:emitted], ranks[:emitted], signs[:emitted], later[:waiting], wait[:waiting], contending[:contenders]
 
 
 @compiled
@@ -106,14 +123,22 @@ def _by_group(groups: Int64s, count: int) -> tuple[Int64s, Int64s]:
 
 @compiled
 def _sort(order: Int64s, start: int, end: int, values: Int64s, rounds: Int64s) -> None:
-    """Puts the derivations of a group in order, by value and round; marks, of negative rounds, come first of their value."""
-    for i in range(start + 1, end):
-        place = order[i]
-        j = i - 1
-        while j >= start and _compared(order[j], place, values, rounds) > 0:
-            order[j + 1] = order[j]
-            j -= 1
-        order[j + 1] = place
+    """Puts the derivations of a group in order, by value and round; marks, of negative rounds, come first of their value.
+
+    Shell's sort: by insertion for a handful, and no worse than n^1.5 for the many of a hub.
+    """
+    gap = 1
+    while gap < (end - start) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(start + gap, end):
+            place = order[i]
+            j = i - gap
+            while j >= start and _compared(order[j], place, values, rounds) > 0:
+                order[j + gap] = order[j]
+                j -= gap
+            order[j + gap] = place
+        gap //= 3
 
 
 @compiled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from tests.recursive_programs import PROGRAMS, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -99,3 +101,33 @@ def test_random_edits(session: hw.Session, seed: int, nodes: int, dense: float) 
         compare(session, tables)
         if number % 5 == 0:
             compare_with_duckdb(session, tables)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10, 30))
+def test_many_random_edits(session: hw.Session, seed: int) -> None:
+    empty(session)
+    rng = random.Random(seed)
+    tables = nothing()
+    for number in range(60):
+        change(session, tables, rng, nodes=rng.choice((5, 8, 12)), dense=rng.choice((0.3, 0.55, 0.7)))
+        compare(session, tables)
+        if number % 10 == 0:
+            compare_with_duckdb(session, tables)
+
+
+def test_a_directory_that_was_not_closed(spark: SparkSession, tmp_path: Path) -> None:
+    """What was committed is there, and goes on, though nothing was folded since: the log runs through the fixpoints again."""
+    rng = random.Random(5)
+    tables = nothing()
+    session = hw.connect(tmp_path / "d", spark=spark)
+    prepare(session)
+    for _ in range(6):
+        change(session, tables, rng, nodes=7, dense=0.8)
+    shutil.copytree(tmp_path / "d", tmp_path / "crashed", ignore=shutil.ignore_patterns("*lease*"))
+    session.close()
+    with hw.connect(tmp_path / "crashed", spark=spark) as again:
+        compare(again, tables)
+        for _ in range(6):
+            change(again, tables, rng, nodes=7, dense=0.5)
+            compare(again, tables)
