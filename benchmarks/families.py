@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from benchmarks import cluster, durable, incremental, load, long_run, many_views, recursion, skew, smallest, synthetic, tpch
+from benchmarks import (
+    cluster,
+    durable,
+    incremental,
+    load,
+    long_run,
+    many_views,
+    provenance,
+    recursion,
+    skew,
+    smallest,
+    synthetic,
+    tpch,
+)
 from benchmarks.workload import Family
 
 FAMILIES = {
@@ -16,5 +29,6 @@ FAMILIES = {
     "load": Family(load.WORKLOADS),
     "durable": Family(durable.WORKLOADS),
     "cluster": Family(cluster.WORKLOADS, cluster.summary),
+    "provenance": Family(provenance.WORKLOADS),
     "recursion": Family(recursion.WORKLOADS),
 }

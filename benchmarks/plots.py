@@ -197,6 +197,51 @@ def placement_crossover(results: Results) -> Picture | None:
     return picture
 
 
+def strategies(results: Results) -> Picture | None:
+    """What deletions take by strategy: seconds, rows exchanged, and the provenance of a row."""
+    figures = [figure for figure in results.figures if figure.measure == "time of dred"]
+    if not figures:
+        return None
+    measures = (
+        ("cpu_s", "seconds"),
+        ("exchanged_rows", "rows exchanged"),
+        ("provenance_bytes_a_row", "provenance, bytes a row"),
+    )
+    picture, axes = plt.subplots(len(figures), len(measures), figsize=(4.6 * len(measures), 3.2 * len(figures)), squeeze=False)
+    for figure, row in zip(figures, axes, strict=True):
+        known = {name: each for name, each in figure.details["strategies"].items() if each["ended"]}
+        for (measure, label), ax in zip(measures, row, strict=True):
+            ax.bar(list(known), [each.get(measure, 0) for each in known.values()], color=[BLUE, *[GREY] * (len(known) - 1)])
+            ax.set_yscale("symlog" if measure == "provenance_bytes_a_row" else "log")
+            ax.set_title(f"{figure.workload}: {label}", fontsize=9)
+            ax.tick_params(axis="x", labelsize=7)
+            ax.grid(visible=False, axis="x")
+    picture.suptitle("Deletions one at a time, by strategy")
+    picture.tight_layout()
+    return picture
+
+
+def lazy_and_eager(results: Results) -> Picture | None:
+    """The time to build networks of more and more links, with lazy and with eager provenance."""
+    figures = [figure for figure in results.figures if figure.measure == "eager to lazy"]
+    if not figures:
+        return None
+    picture, ax = plt.subplots(figsize=(6, 4))
+    for name, line in zip(dict.fromkeys(figure.workload for figure in figures), ("-", "--"), strict=False):
+        mine = [figure for figure in figures if figure.workload == name]
+        counts = [figure.details["links"] for figure in mine]
+        for mode, colour in (("eager", ORANGE), ("lazy", BLUE)):
+            times = [figure.details[mode]["cpu_s"] for figure in mine]
+            ax.loglog(counts, times, line, marker="o", color=colour, label=f"{mode}, {name.partition(', ')[2]}")
+            stopped = [(c, t) for c, t, f in zip(counts, times, mine, strict=True) if not f.details[mode]["ended"]]
+            ax.scatter(*zip(*stopped, strict=True) if stopped else ((), ()), marker="^", s=80, color=colour, zorder=3)
+    ax.set_xlabel("links")
+    ax.set_ylabel("seconds to build (▲: stopped there)")
+    ax.set_title("Absorption provenance, lazy and eager")
+    ax.legend()
+    return picture
+
+
 PICTURES: dict[str, dict[str, Callable[[Results], Picture | None]]] = {
     "synthetic": {"refresh_by_delta": refresh_by_delta, "break_even": break_even},
     "incremental": {"increments": increments},
@@ -204,4 +249,5 @@ PICTURES: dict[str, dict[str, Callable[[Results], Picture | None]]] = {
     "many_views": {"commit_by_views": commit_by_views},
     "long_run": {"long_run_latency": long_run_latency},
     "cluster": {"placement_crossover": placement_crossover},
+    "provenance": {"strategies": strategies, "lazy_and_eager": lazy_and_eager},
 }

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
+from headwater.algebra.plan import Fixpoint, walk
 from headwater.answers import Answer, table_of
 from headwater.compiler.compiler import Compiler
 from headwater.compiler.linear import Engines
+from headwater.compiler.selection import with_strategy
 from headwater.definitions import Definitions
 from headwater.delta import Delta, one_batch
-from headwater.errors import EvaluationFailed, InvalidSchema, NotSupported
+from headwater.errors import EvaluationFailed, InvalidOption, InvalidSchema, NotSupported
 from headwater.evaluation.duckdb_sql import Connection
 from headwater.evaluation.spark import SparkEvaluator, failure
 from headwater.evaluation.stages import typed
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
     from headwater.runtime.outside import Outside, Place
     from headwater.session import Session
     from headwater.sources import Source
+
+STRATEGIES = ("auto", "counting", "absorption-lazy", "absorption-eager", "relative", "dred", "recompute")
 
 
 class Engine:
@@ -90,6 +95,16 @@ class Engine:
                 f"a view is made of SQL text or of a DataFrame of the same Spark session, not of {type(query).__name__}"
             )
         return self.analyser.frame(query, view)
+
+    def with_strategy(self, query: Query, strategy: str) -> Query:
+        """The query with its recursion kept up to date by a strategy."""
+        if strategy not in STRATEGIES:
+            raise InvalidOption(f"strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
+        if strategy == "auto":
+            return query
+        if query.root is None or not any(isinstance(node, Fixpoint) for node in walk(query.root)):
+            raise InvalidOption(f"the strategy {strategy} is for recursive queries, and this one has no WITH RECURSIVE")
+        return replace(query, root=with_strategy(query.root, strategy, self.engines.type_of))
 
     def frame(self, entry: Entry, rows: pa.Table | DataFrame) -> DataFrame:
         """Rows as a DataFrame that is known to stand for a table or view."""

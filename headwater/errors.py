@@ -104,6 +104,18 @@ class NotSupported(HeadwaterError):
     code = "NOT_SUPPORTED"
 
 
+class NotExplained(HeadwaterError):
+    """A row whose derivation cannot be told: it is not there, or is there though it was asked why not, or Spark alone knows."""
+
+    code = "NOT_EXPLAINED"
+
+
+class ProvenanceTooLarge(HeadwaterError):
+    """Rows with so many alternative derivations that their provenance cannot be held, or enumerated."""
+
+    code = "PROVENANCE_TOO_LARGE"
+
+
 class DependentViews(HeadwaterError):
     """A drop or replace that would break views on top."""
 

@@ -11,6 +11,7 @@ from headwater.errors import NotSupported
 from headwater.operators.fixpoint import Fixpoint
 from headwater.operators.linear import Linear
 from headwater.operators.multijoin import Choice, MultiJoin
+from headwater.operators.recursive.derived import Derived
 from headwater.operators.regroup import Regroup
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _described(step: Step, ids: Mapping[Step, int], snapshot: Snapshot, work: Ma
     elif isinstance(operator, Regroup):
         engine = operator.engine
     ways = operator.told(state) if isinstance(operator, Fixpoint) else ()
-    choice = (operator.choice if isinstance(operator, MultiJoin | Fixpoint) else None) or Choice(None, (), None)
+    choice = (operator.choice if isinstance(operator, MultiJoin | Fixpoint | Derived) else None) or Choice(None, (), None)
     return Described(
         id=ids[step],
         inputs=[ids[child] for child in step.inputs],
@@ -109,7 +110,17 @@ def statistics(snapshot: Snapshot, view: ViewEntry, work: Mapping[Step, Work], p
         "last_seconds": sum(o.last_seconds for o in operators),
         "recomputed": [{"operator": o.operator, "why": o.reason} for o in operators if o.maintenance == "recomputed"],
         "touched_groups": [{"operator": o.operator, "why": o.reason} for o in operators if o.maintenance == "touched groups"],
+        "strategies": [figures for step in in_order([view.contents]) for figures in _strategy(snapshot, step)],
     }
+
+
+def _strategy(snapshot: Snapshot, step: Step) -> list[dict[str, Any]]:
+    """What a recursion with provenance exchanged between its shards and keeps, if its strategy is at work in this process."""
+    operator = step.operator
+    if not isinstance(operator, Derived):
+        return []
+    figures = operator.figures(snapshot.states.get(step, ()))
+    return [{"operator": step.label, "strategy": operator.strategy, "shards": operator.settings.shards, **figures}]
 
 
 def _refreshed_by(view: ViewEntry, work: Mapping[Step, Work]) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from headwater.provenance.why import Why
+    from headwater.provenance.why_not import WhyNot
     from headwater.runtime.catalog import Entry, Snapshot
     from headwater.session import Session
 
@@ -156,6 +158,33 @@ class View(Relation):
         """Figures: maintenance class, rows, state, the last epoch's work."""
         now = self._session.snapshot
         return statistics(now, self._view(now), self._session.epochs.work, self._session.executors)
+
+    def why(self, row: object) -> Why:
+        """Which base rows make a row of the view true; `row` is a tuple of its values or a dict."""
+        from headwater.provenance import asking
+
+        now = self._session.snapshot
+        view = self._view(now)
+        with self._session.noticing_damage():
+            return asking.why(now, self._session.engines, view, self._session.one_row(view, row))
+
+    def why_not(self, row: object) -> WhyNot:
+        """Which partner or condition is missing for a row that the view does not have."""
+        from headwater.provenance import asking
+
+        now = self._session.snapshot
+        view = self._view(now)
+        with self._session.noticing_damage():
+            return asking.why_not(now, self._session.engines, view, self._session.one_row(view, row))
+
+    def depends_on(self, table: str, row: object) -> list[tuple[Any, ...]]:
+        """The rows of the view that would not be there without a row of a table."""
+        from headwater.provenance import asking
+
+        now = self._session.snapshot
+        entry = self._session.table_entry(table)
+        with self._session.noticing_damage():
+            return asking.depends_on(now, self._view(now), entry, self._session.one_row(entry, row))
 
     def drop(self) -> None:
         self._session.drop_view(self._name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from threading import get_ident
@@ -26,6 +27,7 @@ from headwater.errors import (
     HeadwaterError,
     InvalidName,
     InvalidOption,
+    InvalidRows,
     InvalidSchema,
     InvalidTransaction,
     NameTaken,
@@ -47,7 +49,7 @@ from headwater.sources import require_sound
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 
     from headwater.cluster.yard import Yards
     from headwater.compiler.dataflow import Step
+    from headwater.compiler.linear import Engines
     from headwater.datalog import Program
     from headwater.engine import Engine
     from headwater.operators.operator import State
@@ -246,19 +249,23 @@ class Session:
 
     # -- views
 
-    def create_view(self, name: str, query: str | DataFrame, *, refresh: str = "auto", replace: bool = False) -> View:
+    def create_view(
+        self, name: str, query: str | DataFrame, *, refresh: str = "auto", strategy: str = "auto", replace: bool = False
+    ) -> View:
         """A live view of a query, SQL or a DataFrame built on `dataframe(…)`.
 
         `refresh` is auto (incremental where there is a rule, else recomputed and compared), incremental (refused if a part
-        would be recomputed) or full. With `replace`, a view of that name gets the new query in one epoch. Other threads go on
-        committing while the view is built; it is there, and exact, as of the epoch at which this ends.
+        would be recomputed) or full. `strategy` says how a recursion is kept up to date: auto, counting, absorption-lazy,
+        absorption-eager, relative, dred or recompute; the rows are the same. With `replace`, a view of that name gets the new
+        query in one epoch. Other threads go on committing while the view is built; it is there, and exact, as of the epoch at
+        which this ends.
         """
         if refresh not in REFRESH:
             raise NotSupported(f"refresh is one of {', '.join(REFRESH)}, not {refresh!r}")
         with self._defining() as now:
             if not (replace and isinstance(self._find(name), ViewEntry)):
                 self._require_free(name)
-            analysed = self._engine.analyse(query, now, name)
+            analysed = self._engine.with_strategy(self._engine.analyse(query, now, name), strategy)
             self._require_no_cycle(name, analysed.sources)
             self._define(self._engine.definitions.view(self.snapshot, name, analysed, refresh))
         return View(self, name.lower())
@@ -423,6 +430,17 @@ class Session:
         """Users' rows in the table's types."""
         zone = "UTC" if isinstance(rows, pa.Table | pa.RecordBatch) else self._engine.time_zone
         return batch_of(rows, table, zone)
+
+    def one_row(self, entry: Entry, row: object) -> pa.RecordBatch:
+        """A user's row, a tuple or a dict, in the types of a table or view."""
+        if not isinstance(row, Mapping | tuple | list):
+            raise InvalidRows(f"a row of {entry.name!r} is a tuple of its values or a dict, not {type(row).__name__}")
+        return batch_of([row], entry, self._engine.time_zone)
+
+    @property
+    def engines(self) -> Engines:
+        """What evaluates expressions."""
+        return self._engine.engines
 
     def table_entry(self, name: str) -> TableEntry:
         entry = self._find(name)

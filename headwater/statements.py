@@ -62,7 +62,13 @@ class Runner:
         existing = {name.lower() for name in self._session.views()}
         if statement.if_not_exists and statement.name.lower() in existing:
             return self._session.view(statement.name)
-        return self._session.create_view(statement.name, statement.query, refresh=statement.refresh, replace=statement.replace)
+        return self._session.create_view(
+            statement.name,
+            statement.query,
+            refresh=statement.refresh,
+            strategy=statement.strategy,
+            replace=statement.replace,
+        )
 
     def change(self, statement: statements.Statement, transaction: Transaction) -> None:
         """Asks for the rows to change by a query, and changes them in the transaction."""

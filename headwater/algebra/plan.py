@@ -242,6 +242,12 @@ class Fixpoint(Node):
     relations: tuple[Relation, ...]
     result: int
     limits: Limits = Limits()
+    strategy: str = "counting"
+    """How the relations are kept up to date; the rows are the same."""
+    selection: tuple[tuple[int, ...], tuple[tuple[int, bool], ...]] | None = None
+    """Of the result, only the best rows of groups matter: the columns of the groups; columns, and whether more is better."""
+    identity: str = ""
+    """What it was before it was compiled, where a strategy was chosen for it: by that, who explains rows finds their state."""
 
     @property
     def children(self) -> tuple[Node, ...]:

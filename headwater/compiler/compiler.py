@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headwater.algebra import plan
 from headwater.algebra.expressions import Column, Expression
-from headwater.compiler import aggregates, joins, orders, paths, recursion
+from headwater.compiler import aggregates, joins, orders, paths, recursion, strategies
 from headwater.compiler.clusters import absorbed, clustered, pair
 from headwater.compiler.dataflow import Step
 from headwater.compiler.estimates import Estimator
@@ -139,8 +139,14 @@ class Compiler:
             case plan.Recursive():
                 return Step(Rows(node.types, node.relation), (), "Rows so far")
             case plan.Fixpoint():
+                if node.strategy != "counting":
+                    return strategies.derived(node, self._whole, self._engines)
                 return recursion.compiled(node, self.compile, self._engines.type_of)
         raise TypeError(type(node).__name__)
+
+    def _whole(self, node: plan.Node) -> Step:
+        """A step that keeps the rows of a node by all their columns."""
+        return self.arrange(self.compile(node), tuple(range(len(node.types))))
 
     def _step(
         self, operator: Join | Match | Aggregate | TopK | Regroup | Scalar, inputs: Iterable[plan.Node], label: str

@@ -76,6 +76,11 @@ class ViewEntry:
     contents: Step
     order: tuple[Order, ...]
 
+    @cached_property
+    def rows(self) -> pa.Schema:
+        """The columns as the engine names them."""
+        return positional(self.arrow)
+
     @property
     def kept(self) -> Step:
         """What gives the rows as they are kept."""

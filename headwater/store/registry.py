@@ -25,6 +25,7 @@ from headwater.operators import (
     values,
 )
 from headwater.operators.accumulators import averages, comoments, counts, moments, sums
+from headwater.operators.recursive import derived, network, strategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,8 @@ _GROUPS: Mapping[str, tuple[type, ...]] = {
         *(linear.Linear, linear.Union, match.Match, multijoin.MultiJoin, multijoin.Lookup, multijoin.Path, multijoin.Choice),
         *(ordering.Order, regroup.Regroup, scalar.Scalar, topk.TopK, values.Values, values.Source),
         *(fixpoint.Rows, fixpoint.Believed, fixpoint.Line, fixpoint.Fixpoint),
+        *(network.Read, network.Apply, network.Gather, network.Meet, network.Network),
+        *(strategy.Selection, strategy.Settings, derived.Derived),
     ),
     "accumulator": (
         *(averages.FloatAverage, averages.IntegerAverage, averages.ExactAverage, comoments.CoMoments),

@@ -158,9 +158,19 @@ def _read_create_view(reader: Reader, *, replace: bool) -> CreateView:
         raise InvalidQuery("a view is created with OR REPLACE or with IF NOT EXISTS, not with both")
     name = reader.name("a view name")
     refresh = reader.choice("AUTO", "INCREMENTAL", "FULL").lower() if reader.accept("REFRESH") else "auto"
+    strategy = _read_strategy(reader) if reader.accept("STRATEGY") else "auto"
     reader.expect("AS")
     query = _read_query(reader)
-    return CreateView(name, query, replace, if_not_exists, cast("Literal['auto', 'incremental', 'full']", refresh))
+    return CreateView(name, query, replace, if_not_exists, cast("Literal['auto', 'incremental', 'full']", refresh), strategy)
+
+
+def _read_strategy(reader: Reader) -> str:
+    """Take the name of a strategy; `ABSORPTION LAZY` may have a hyphen."""
+    chosen = reader.choice("AUTO", "COUNTING", "ABSORPTION", "RELATIVE", "DRED", "RECOMPUTE").lower()
+    if chosen != "absorption":
+        return chosen
+    reader.accept("-")
+    return f"{chosen}-{reader.choice('LAZY', 'EAGER').lower()}"
 
 
 def _read_insert(reader: Reader) -> Insert:

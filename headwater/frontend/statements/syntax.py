@@ -32,6 +32,7 @@ class CreateView:
     replace: bool
     if_not_exists: bool
     refresh: Literal["auto", "incremental", "full"]
+    strategy: str = "auto"
 
 
 @dataclass(frozen=True)

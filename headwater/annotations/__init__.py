@@ -1,0 +1,1 @@
+"""What rides on rows beside their weights."""

@@ -1,0 +1,80 @@
+"""Rows with their functions, found by the variables that these depend on.
+
+A deletion sets a few variables to false. The functions that do not depend on them stay as they are, and are not even looked at:
+for each variable it is known which rows' functions may depend on it. An annotation is a function with a mask of its variables,
+which may have more than the function, as absorption takes some away.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.annotations.absorption import Functions
+
+    Annotation = tuple[Any, int]
+
+
+class Annotated:
+    """A mapping from keys, rows for the most part, to annotations."""
+
+    __slots__ = ("_functions", "_users", "kept")
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+        self._users: dict[int, dict[Any, None]] = {}
+        self.kept: dict[Any, Annotation] = {}
+
+    def put(self, key: Any, function: Any, mask: int) -> None:  # noqa: ANN401  (a key, a function)
+        """Keeps a function, which may be new to the key or another one than before."""
+        old = self.kept.get(key)
+        fresh = mask if old is None else mask & ~old[1]
+        users = self._users
+        while fresh:
+            lowest = fresh & -fresh
+            fresh ^= lowest
+            variable = lowest.bit_length() - 1
+            if variable in users:
+                users[variable][key] = None
+            else:
+                users[variable] = {key: None}
+        self.kept[key] = (self._functions.checked(function), mask)
+
+    def add(self, key: Any, annotation: Annotation) -> bool:  # noqa: ANN401  (a key)
+        """Adds a derivation; whether that changes anything, or is absorbed."""
+        old = self.kept.get(key)
+        if old is None:
+            self.put(key, *annotation)
+            return True
+        new = old[0] | annotation[0]
+        if new == old[0]:
+            return False
+        self.put(key, new, old[1] | annotation[1])
+        return True
+
+    def without(self, variables: Iterable[int], absent: Any, mask: int) -> list[tuple[Any, bool]]:  # noqa: ANN401
+        """Sets variables to false; gives the keys whose functions changed, and whether each is false now, and gone."""
+        touched: dict[Any, None] = {}
+        for variable in variables:
+            touched.update(self._users.pop(variable, {}))
+        changed = []
+        false = self._functions.false
+        for key in touched:
+            old = self.kept.get(key)
+            if old is None:
+                continue
+            new = self._functions.without(old[0], absent)
+            if new == false:
+                del self.kept[key]
+                changed.append((key, True))
+            else:
+                self.kept[key] = (new, old[1] & ~mask)
+                if new != old[0]:
+                    changed.append((key, False))
+        return changed
+
+    def nbytes(self) -> int:
+        """The size of all functions, as they would be exchanged."""
+        return sum(self._functions.nbytes(function) for function, _ in self.kept.values())

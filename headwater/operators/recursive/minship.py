@@ -1,0 +1,154 @@
+"""MinShip (Algorithm 3): lets the first derivation of a row pass to another place, and holds the others back.
+
+    new row                    sent[u] = f, and is shipped at once
+    known row                  f waits in pending[u], unless sent[u], or what waits there, absorbs it
+    eager                      what is pending is shipped after every `batch` rows, and at the end of an epoch
+    lazy                       … only when the derivation that was sent is gone: one alternative, before the row would go
+
+A batch of one holds nothing back, not even what the other side will absorb: it is a plain ship. One place knows nothing of
+what another sends, so the same row may come from several. Deletions are told to all places by the variables that became
+false, once an epoch; here they restrict what was sent and what is pending.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.operators.recursive.functions import Annotated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headwater.annotations.absorption import Functions
+    from headwater.operators.recursive.functions import Annotation
+    from headwater.operators.recursive.network import Update
+    from headwater.operators.recursive.places import Counters
+
+
+class MinShip:
+    """One edge of the network, for all places that send on it."""
+
+    def __init__(self, counters: Counters, functions: Functions, batch: int | None) -> None:
+        """`batch` is how many rows wait at most; None is lazy."""
+        self._counters = counters
+        self._functions = functions
+        self._batch = batch
+        self._sent = Annotated(functions)
+        # Beside each the place that it is meant for. What waits is restricted when it is looked at, or swept.
+        self._pending: dict[Any, tuple[list[Annotation], Any]] = {}
+        self._absent = functions.true
+        self._gone = 0
+
+    def ship(self, updates: list[tuple[Update, Any]]) -> list[Update]:
+        """What of the updates, each with the place it is meant for, goes there now."""
+        shipped: list[Update] = []
+        sent = self._sent.kept
+        for update, target in updates:
+            row, annotation, place = update
+            key = place, row
+            if annotation is None:
+                sent.pop(key, None)
+                self._pending.pop(key, None)
+                shipped.append((row, None, target))
+                continue
+            known = sent.get(key)
+            if known is None or self._batch == 1:
+                self._first(key, annotation, target, shipped)
+                continue
+            if annotation[0] <= known[0]:
+                continue
+            self._hold(key, annotation, target)
+            if self._batch is not None and len(self._pending) >= self._batch:
+                shipped += self.flush()
+        return shipped
+
+    def flush(self) -> list[Update]:
+        """All that is pending, where that is to be shipped at all."""
+        shipped: list[Update] = []
+        if self._batch is None:
+            return shipped
+        waiting, self._pending = self._pending, {}
+        for key, (waits, target) in waiting.items():
+            function, mask = waits[0]
+            for other, others in waits[1:]:
+                function, mask = function | other, mask | others
+            self._send(key, (function, mask), target, shipped)
+        return shipped
+
+    def without(self, variables: Iterable[int], absent: Any, mask: int) -> list[Update]:  # noqa: ANN401  (a function)
+        """Sets variables to false; gives the alternatives of what was sent and is gone."""
+        shipped: list[Update] = []
+        self._absent &= absent
+        self._gone |= mask
+        for key, gone in self._sent.without(variables, absent, mask):
+            waiting = self._pending.pop(key, None) if gone else None
+            left = [] if waiting is None else self._left(waiting[0])
+            if waiting is None or not left:
+                continue
+            shortest = min(range(len(left)), key=lambda i: left[i][1].bit_count())
+            self._first(key, left.pop(shortest), waiting[1], shipped)
+            for annotation in left:
+                self._hold(key, annotation, waiting[1])
+        return shipped
+
+    def sweep(self) -> None:
+        """Sets all that was ever said to be false so where it waits; then nothing here depends on it any more."""
+        for key, (waits, target) in list(self._pending.items()):
+            if any(mask & self._gone for _, mask in waits):
+                left = self._left(waits)
+                if left:
+                    self._pending[key] = left, target
+                else:
+                    del self._pending[key]
+        self._absent, self._gone = self._functions.true, 0
+
+    def _first(self, key: Any, annotation: Annotation, target: Any, shipped: list[Update]) -> None:  # noqa: ANN401
+        """Ships a row that is new; if lazy, with one derivation only, and the others wait."""
+        function, mask = annotation
+        if self._batch is not None or _is_conjunction(function, mask):
+            self._send(key, annotation, target, shipped)
+            return
+        one = self._functions.one_of(function)
+        self._send(key, one, target, shipped)
+        if one[0] != function:
+            self._hold(key, annotation, target)
+
+    def _hold(self, key: Any, annotation: Annotation, target: Any) -> None:  # noqa: ANN401  (a key, a place)
+        """Holds a derivation back, beside others: as long as they wait, there is no need for one function of them all."""
+        waiting = self._pending.get(key)
+        if waiting is None:
+            self._pending[key] = [annotation], target
+            return
+        function, mask = annotation
+        for known, variables in waiting[0]:
+            if not variables & ~mask and function <= known:
+                return
+        waiting[0].append(annotation)
+
+    def _left(self, waits: list[Annotation]) -> list[Annotation]:
+        """What is left of derivations where all that was said to be false is."""
+        restricted = [
+            (self._functions.without(function, self._absent) if mask & self._gone else function, mask & ~self._gone)
+            for function, mask in waits
+        ]
+        return [annotation for annotation in restricted if annotation[0] != self._functions.false]
+
+    def _send(self, key: Any, annotation: Annotation, target: Any, shipped: list[Update]) -> None:  # noqa: ANN401
+        place, row = key
+        self._sent.add(key, annotation)
+        if target != place:
+            self._counters.count(row, annotation)
+        shipped.append((row, annotation, target))
+
+    @property
+    def rows(self) -> int:
+        return len(self._sent.kept) + sum(len(waits) for waits, _ in self._pending.values())
+
+    def nbytes(self) -> int:
+        waiting = (function for waits, _ in self._pending.values() for function, _ in waits)
+        return self._sent.nbytes() + sum(map(self._functions.nbytes, waiting))
+
+
+def _is_conjunction(function: Any, mask: int) -> bool:  # noqa: ANN401  (a function)
+    """Whether a function has a node for each of its variables, and one for true."""
+    return bool(function.dag_size <= mask.bit_count() + 1)

@@ -1,0 +1,1 @@
+"""Why a row is there: derivations of rows from the base rows of tables."""

@@ -1,0 +1,106 @@
+"""All strategies against a plain fixpoint, over random graphs with cycles and random scripts of insertions and deletions."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reachability import closure
+from reachability import settings as of_reachability
+
+from headwater.errors import RecursionLimit
+from headwater.operators.recursive.absorption import Absorption
+from headwater.operators.recursive.dred import DRed, Recompute
+from headwater.operators.recursive.relative import Relative
+
+STRATEGIES: dict[str, Any] = {
+    "lazy": lambda shards: Absorption(of_reachability(shards)),
+    "eager": lambda shards: Absorption(of_reachability(shards, batch=1)),
+    "batched": lambda shards: Absorption(of_reachability(shards, batch=3)),
+    "relative": lambda shards: Relative(of_reachability(shards)),
+    "dred": lambda shards: DRed(of_reachability(shards)),
+    "recompute": lambda shards: Recompute(of_reachability(shards)),
+}
+EVERY = list(product("abcde", "abcde"))
+toggles = st.lists(st.lists(st.sampled_from(EVERY), min_size=1, max_size=6, unique=True), min_size=1, max_size=12)
+
+
+def followed(strategy: Any, script: list[list[tuple[str, str]]]) -> None:
+    """Each transaction turns links: those that are there go, the others come."""
+    links: set[Any] = set()
+    answer: set[Any] = set()
+    for turned in script:
+        gone, come = [link for link in turned if link in links], [link for link in turned if link not in links]
+        links ^= set(turned)
+        appeared, vanished = strategy.apply([gone], [come])
+        assert len(set(appeared)) == len(appeared)
+        assert not answer & set(appeared)
+        assert set(vanished) <= answer
+        answer = (answer | set(appeared)) - set(vanished)
+        assert answer == closure(links)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@settings(max_examples=60)
+@given(script=toggles, shards=st.sampled_from([None, 1, 2, 5]))
+def test_equal_to_a_plain_fixpoint(name: str, script: list[list[tuple[str, str]]], shards: int | None) -> None:
+    followed(STRATEGIES[name](shards), script)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_dense_graph_that_is_built_and_taken_down(name: str) -> None:
+    chance = random.Random(7)
+    nodes = "abcdefgh"
+    links = [(a, b) for a in nodes for b in nodes if chance.random() < 0.35]
+    script = [[link] for link in links] + [[link] for link in chance.sample(links, len(links))]
+    followed(STRATEGIES[name](4), script)
+
+
+def test_functions_of_eager_absorption_are_exact() -> None:
+    """The minimal sets of each row suffice for it, and less does not."""
+    chance = random.Random(3)
+    links = sorted({(chance.choice("abcd"), chance.choice("abcd")) for _ in range(9)})
+    strategy = Absorption(of_reachability(batch=1))
+    strategy.apply([[]], [links])
+    strategy.apply([links[:1]], [[]])
+    for row, (function, _) in strategy.relations[0].rows.kept.items():
+        for chosen in strategy.functions.minimal_sets(function):
+            rows = [strategy.owners[variable][1] for variable in chosen]
+            assert row in closure(rows)
+            assert all(row not in closure([each for each in rows if each != left]) for left in rows)
+
+
+def test_a_row_that_comes_again_gets_another_variable() -> None:
+    strategy = Absorption(of_reachability())
+    strategy.apply([[]], [[("a", "b"), ("b", "c")]])
+    first = strategy.variables[0, ("a", "b")]
+    # Both in one transaction: the old variable is not reachable before the new one is made.
+    strategy.apply([[("a", "b")]], [[]])
+    assert first not in strategy.owners
+    assert all(first not in strategy.functions.support(f) for f, _ in strategy.relations[0].rows.kept.values())
+    strategy.apply([[]], [[("a", "b")]])
+    assert {row for row, _ in strategy.relations[0].rows.kept.items()} == closure([("a", "b"), ("b", "c")])
+
+
+def test_figures_tell_what_is_kept_and_exchanged() -> None:
+    strategy = Absorption(of_reachability(3))
+    strategy.apply([[]], [[("a", "b"), ("b", "c"), ("c", "a")]])
+    figures = strategy.figures()
+    assert figures["state"]["fixpoint"]["rows"] == 9
+    assert figures["exchanged_rows"] > 0
+    assert figures["provenance_bytes_a_row"] > 0
+    assert figures["rounds"] > 1
+
+
+def test_a_recursion_beyond_its_limits_is_stopped() -> None:
+    from dataclasses import replace
+
+    few = replace(of_reachability(), rounds=3)
+    chain = [(f"n{i}", f"n{i + 1}") for i in range(10)]
+    for made in (Absorption, DRed, Relative):
+        with pytest.raises(RecursionLimit, match=r"'reachable' has not ended after 3 rounds.*about to add"):
+            made(few).apply([[]], [chain])
