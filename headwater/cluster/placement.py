@@ -21,6 +21,7 @@ from headwater.cluster.comparing import Weighted, difference
 from headwater.errors import ExecutorsNotReady, InvalidOption, JobFailed, NotSupported
 from headwater.operators.arrange import Arrange
 from headwater.operators.linear import Linear
+from headwater.operators.recursive.derived import Derived
 from headwater.operators.regroup import Regroup
 from headwater.runtime.driver import Backfill, Outcome, run_epoch
 from headwater.state.arrangement import Arrangement
@@ -249,15 +250,18 @@ def _split(steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
     placeable: list[Step] = []
     rest: dict[Step, None] = {}
     for step in steps:
-        if _asks_spark(step) or any(child in rest for child in step.inputs):
+        if _stays(step) or any(child in rest for child in step.inputs):
             rest[step] = None
         else:
             placeable.append(step)
     return placeable, list(rest)
 
 
-def _asks_spark(step: Step) -> bool:
+def _stays(step: Step) -> bool:
+    """Whether only the driver can run a step: it asks Spark, or keeps more than arrangements."""
     operator = step.operator
+    if isinstance(operator, Derived):
+        return True
     if isinstance(operator, Linear):
         return operator.stage.engine == "spark"
     return isinstance(operator, Regroup) and operator.engine == "spark"

@@ -54,7 +54,7 @@ def changes(number: int, rows: int = 40) -> Changes:
 def _sales(number: int, rows: int) -> list[Row]:
     random = Random(-1 - number)
     return [
-        (1000 * number + i, random.choice(BRANDS), random.choice([None, 0.5, -0.0, 99.25, float(i)]), random.randrange(14))
+        (1000 * number + i, random.choice(BRANDS), random.choice([None, 0.5, -0.0, 99.25, i + 1.0]), random.randrange(14))
         for i in range(rows)
     ]
 
