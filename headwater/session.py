@@ -20,7 +20,6 @@ from headwater.cluster.lending import Lending
 from headwater.cluster.placement import Placement, require_mode
 from headwater.cluster.yard import ScratchYards, StoreYards
 from headwater.definitions import Definition
-from headwater.delta import Delta
 from headwater.errors import (
     DamagedFile,
     DependentViews,
@@ -43,10 +42,9 @@ from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.runtime.driver import NOTHING_OUTSIDE
 from headwater.runtime.epochs import Epochs
-from headwater.runtime.outside import Content
 from headwater.runtime.transactions import Staging
 from headwater.sources import require_sound
-from headwater.state.consolidation import consolidate
+from headwater.transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,14 +54,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headwater.cluster.yard import Yards
-    from headwater.compiler.dataflow import Step
     from headwater.compiler.linear import Engines
     from headwater.datalog import Program
     from headwater.engine import Engine
-    from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Entry, Snapshot
     from headwater.runtime.driver import Backfill, Outer
-    from headwater.runtime.outside import Outside
     from headwater.store.catalogs import Wanted
     from headwater.store.reading import Reader
     from headwater.store.store import Store
@@ -535,65 +530,6 @@ class Session:
     def _require_open(self) -> None:
         if self._closed:
             raise SessionClosed("the session is closed; connect again")
-
-
-class Transaction:
-    """Changes that are committed together."""
-
-    def __init__(self, session: Session, staging: Staging) -> None:
-        self._session = session
-        self._open: Staging | None = staging
-
-    def insert(self, table: str, rows: object) -> None:
-        entry = self._session.table_entry(table)
-        self._staging.insert(entry, self._session.rows_for(entry, rows))
-
-    def delete(self, table: str, rows: object) -> None:
-        entry = self._session.table_entry(table)
-        self._staging.delete(entry, self._session.rows_for(entry, rows))
-
-    def upsert(self, table: str, rows: object) -> None:
-        entry = self._session.table_entry(table)
-        self._staging.upsert(entry, self._session.rows_for(entry, rows))
-
-    def replace(self, table: str, old: object, new: object) -> None:
-        """Removes rows and adds others in their place."""
-        entry = self._session.table_entry(table)
-        self._staging.replace(entry, self._session.rows_for(entry, old), self._session.rows_for(entry, new))
-
-    def become(self, table: TableEntry, new: Outside) -> None:
-        """Gives a table other rows, for those it has."""
-        kept = self._staging.kept(table)
-        delta = self._session.executors.difference(table, kept, new)
-        if delta is None:
-            content = kept.contents() if table.attached is None else Content(table.attached, kept).delta()
-            delta = consolidate(Delta.concat([Delta.inserting(new.rows()), -content]))
-        self._staging.change(table, delta)
-
-    def sql(self, text: str) -> None:
-        """Runs INSERT, UPDATE, DELETE or MERGE; it sees what the transaction has changed so far."""
-        from headwater.frontend.statements import parse
-        from headwater.statements import Runner
-
-        Runner(self._session).change(parse(text), self)
-
-    def answer(self, text: str) -> Answer:
-        """The answer of a query that sees what the transaction has changed so far."""
-        return self._session.answer(text, self._staging.content)
-
-    def end(self) -> tuple[Mapping[str, Delta], Mapping[Step, State]]:
-        """The net change of each table, and the new states that are known already."""
-        return self._staging.net()
-
-    def close(self) -> None:
-        """Nothing can be added afterwards."""
-        self._open = None
-
-    @property
-    def _staging(self) -> Staging:
-        if self._open is None:
-            raise InvalidTransaction("the transaction has ended; begin another one")
-        return self._open
 
 
 def _key(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ...] | None:

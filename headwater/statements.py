@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from headwater.runtime.catalog import TableEntry
-    from headwater.session import Session, Transaction
+    from headwater.session import Session
+    from headwater.transaction import Transaction
 
 
 class Runner:

@@ -10,9 +10,9 @@ from headwater.delta import Delta
 from headwater.engine import Engine
 from headwater.runtime.driver import run_epoch
 from headwater.runtime.transactions import Staging
-from headwater.session import Transaction
 from headwater.state.consolidation import consolidate
 from headwater.store.catalogs import decode_catalog, encode_catalog
+from headwater.transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

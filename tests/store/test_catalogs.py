@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from headwater.runtime.catalog import Catalog, Snapshot
-    from headwater.session import Transaction
+    from headwater.transaction import Transaction
 
 
 @pytest.fixture

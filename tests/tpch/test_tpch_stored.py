@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from headwater.session import Transaction
+    from headwater.transaction import Transaction
 
 
 @pytest.mark.slow
