@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Any
@@ -77,12 +78,15 @@ class Driver:
         self._process.wait()
 
     def close(self) -> None:
-        if self._process.poll() is None and self._process.stdin is not None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with suppress(BrokenPipeError):
             self._process.stdin.close()
-            try:
-                self._process.wait(60)
-            except subprocess.TimeoutExpired:
-                self.kill()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self._process.stdout.close()
 
 
 # -- in the process itself

@@ -72,6 +72,7 @@ def test_a_task_that_fails_twice(drive: Drive, folder: Path, tmp_path: Path) -> 
     require_clean(driver)
 
 
+@pytest.mark.slow
 def test_a_job_that_spark_gives_up(drive: Drive, folder: Path, tmp_path: Path) -> None:
     """Nothing has changed; and who did not ask for executors does not notice."""
     driver = begin(drive, folder, tmp_path / "kept")
@@ -87,6 +88,7 @@ def test_a_job_that_spark_gives_up(drive: Drive, folder: Path, tmp_path: Path) -
     require_clean(driver)
 
 
+@pytest.mark.slow
 def test_an_executor_that_is_killed(cluster: Standalone, drive: Drive, folder: Path, tmp_path: Path) -> None:
     driver = begin(drive, folder, tmp_path / "kept")
     (folder / "pause").touch()
@@ -102,6 +104,7 @@ def test_an_executor_that_is_killed(cluster: Standalone, drive: Drive, folder: P
     require_clean(driver)
 
 
+@pytest.mark.slow
 def test_a_worker_goes_and_another_comes(cluster: Standalone, drive: Drive, folder: Path, tmp_path: Path) -> None:
     driver = begin(drive, folder, tmp_path / "kept")
     (folder / "pause").touch()
@@ -118,6 +121,7 @@ def test_a_worker_goes_and_another_comes(cluster: Standalone, drive: Drive, fold
     require_clean(driver)
 
 
+@pytest.mark.slow
 def test_tasks_that_run_twice(drive: Drive, folder: Path, tmp_path: Path) -> None:
     """Those that take a little longer are started once more elsewhere, and both attempts write."""
     speculation = {
@@ -139,6 +143,7 @@ def test_tasks_that_run_twice(drive: Drive, folder: Path, tmp_path: Path) -> Non
     require_clean(driver)
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_killed_before_it_commits(drive: Drive, folder: Path, tmp_path: Path) -> None:
     driver = begin(drive, folder, tmp_path / "kept")
     mark = tmp_path / "computed"

@@ -53,6 +53,7 @@ def refused(driver: Driver) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.slow
 def test_executors_without_the_package(drive: Drive, tmp_path: Path) -> None:
     driver = drive(PYSPARK_PYTHON=bare_python(tmp_path))
     driver.ask("connect")
@@ -64,6 +65,7 @@ def test_executors_without_the_package(drive: Drive, tmp_path: Path) -> None:
     assert driver.ask("epoch", number=1, placement="auto")["where"] == "driver"
 
 
+@pytest.mark.slow
 def test_executors_with_another_version(drive: Drive, tmp_path: Path) -> None:
     other = tmp_path / "other" / "headwater"
     other.mkdir(parents=True)
@@ -73,6 +75,7 @@ def test_executors_with_another_version(drive: Drive, tmp_path: Path) -> None:
     assert "headwater is of version 0.0.7" in refused(driver)["message"]
 
 
+@pytest.mark.slow
 def test_executors_without_something_that_is_needed(drive: Drive, tmp_path: Path) -> None:
     broken = tmp_path / "other" / "numba"
     broken.mkdir(parents=True)
@@ -82,6 +85,7 @@ def test_executors_without_something_that_is_needed(drive: Drive, tmp_path: Path
     assert "No module named 'numba'" in refused(driver)["message"]
 
 
+@pytest.mark.slow
 def test_executors_that_do_not_reach_the_directory(drive: Drive) -> None:
     """A path that leads each process to its own folder."""
     driver = drive()
@@ -95,6 +99,7 @@ def test_executors_that_do_not_reach_the_directory(drive: Drive) -> None:
     assert "use a directory that the driver and all executors reach" in told["message"]
 
 
+@pytest.mark.slow
 def test_the_package_as_a_zip(drive: Drive, tmp_path: Path) -> None:
     target = tmp_path / "headwater.zip"
     subprocess.run([sys.executable, "-m", "headwater.cli", "zip", str(target)], check=True, cwd=ROOT, capture_output=True)

@@ -47,6 +47,7 @@ def test_every_operator_meets_executors(drive: type[Driver]) -> None:
         driver.ask("check", numbers=number + 1)
 
 
+@pytest.mark.slow
 def test_views_equal_spark(cluster: Standalone, tmp_path: Path) -> None:
     play(cluster, QUICK, tmp_path, seed=1)
 
@@ -63,6 +64,7 @@ def test_properties(cluster: Standalone, tmp_path: Path) -> None:
     play(cluster, PROPERTIES, tmp_path, seed=4)
 
 
+@pytest.mark.slow
 def test_tpch(cluster: Standalone, tmp_path: Path) -> None:
     play(cluster, TPCH, tmp_path, seed=5)
 
