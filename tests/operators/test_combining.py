@@ -101,7 +101,7 @@ def test_parts_are_as_good_as_the_whole(name: str, script: list[tuple[Edit]], ke
     if not functions and not keys:
         return
     operator = Aggregate(TYPES, keys, functions)
-    assert operator.is_combinable
+    assert operator.absorbs
     state, _ = operator.start()
     present: list[Row] = []
     for (edit,) in script:
@@ -112,14 +112,16 @@ def test_parts_are_as_good_as_the_whole(name: str, script: list[tuple[Edit]], ke
             expected, change = operator.step(state, [Input(delta)])
         except EvaluationFailed:
             with pytest.raises(EvaluationFailed):
-                operator.absorb(state, Delta.concat([operator.combined(part) for part in parted(delta, parting)]))
+                operator.step_of_sums(state, Delta.concat([operator.sums(part) for part in parted(delta, parting)]))
             return
-        found, found_change = operator.absorb(state, Delta.concat([operator.combined(part) for part in parted(delta, parting)]))
+        found, found_change = operator.step_of_sums(
+            state, Delta.concat([operator.sums(part) for part in parted(delta, parting)])
+        )
         assert weighed(found_change) == weighed(change)
         assert listed(found) == listed(expected)
         state = found
 
 
 def test_what_cannot_be_combined() -> None:
-    assert not Aggregate(TYPES, 1, (Extreme(2, greatest=True, type=TYPES[2]),)).is_combinable
-    assert not Aggregate(TYPES, 1, (Measure(measure("Count", 2).accumulator, (2,), None, distinct=True),)).is_combinable
+    assert not Aggregate(TYPES, 1, (Extreme(2, greatest=True, type=TYPES[2]),)).absorbs
+    assert not Aggregate(TYPES, 1, (Measure(measure("Count", 2).accumulator, (2,), None, distinct=True),)).absorbs
