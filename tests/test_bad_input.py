@@ -213,10 +213,6 @@ QUERIES: dict[str, tuple[type[hw.HeadwaterError], str]] = {
     "SELECT * FROM sales TABLESAMPLE (10 PERCENT)": (hw.NonDeterministic, "Sample"),
     "SELECT monotonically_increasing_id() FROM sales": (hw.NonDeterministic, "MonotonicallyIncreasingID"),
     "SELECT (SELECT max(x) FROM sales WHERE rand() < 2) AS m": (hw.NonDeterministic, "Rand"),
-    "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT * FROM r": (
-        hw.NotSupported,
-        "recursive",
-    ),
     "SELECT * FROM mine": (hw.UnknownName, "`mine`"),
 }
 
