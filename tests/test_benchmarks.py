@@ -41,7 +41,7 @@ SOME = [
     ("provenance", "network of 400 links"),
     ("provenance", "aggregate selection"),
     ("recursion", "shortest paths, random"),
-    ("cluster", "build, cluster"),
+    ("cluster", "join"),
 ]
 
 
