@@ -43,9 +43,11 @@ MODES = ("auto", "driver", "cluster")
 # Fewer changed rows are not worth a thought of executors, nor are fewer rows to build a view of.
 _MANY = 50_000
 _MANY_TO_BUILD = 2_000_000
-# What is assumed before anything was measured: seconds of a job, and seconds a row of a step.
+# What is assumed before anything was measured: seconds of a job, and seconds a row of a step, in the driver on all its cores,
+# and on one core of an executor, where rows are packed, moved and written as well.
 _JOB = 1.0
-_ROW = 2e-7
+_HERE = 5e-8
+_THERE = 5e-7
 
 _log = logging.getLogger("headwater")
 
@@ -183,9 +185,12 @@ class Placement:
 
     def _line(self, lines: dict[frozenset[Step], _Line], sources: Mapping[Step, Delta], steps: Sequence[Step]) -> _Line:
         """What is known of changes of these tables."""
-        each = _ROW * len(steps)
-        known = _Line(_JOB, each / self._cluster.cores) if lines is self._executors else _Line(0.0, each)
+        known = self._expected(len(steps), there=lines is self._executors)
         return lines.setdefault(frozenset(sources), known)
+
+    def _expected(self, steps: int, *, there: bool) -> _Line:
+        """What is assumed of so many steps."""
+        return _Line(_JOB, _THERE * steps / self._cluster.cores) if there else _Line(0.0, _HERE * steps)
 
     # -- builds
 
@@ -196,8 +201,8 @@ class Placement:
         found = [change for several in changes.values() for change in several]
         rows = sum(len(change.kept) for change in found if isinstance(change, Whole))
         # What is outside is read by executors, however little it is.
-        few = rows < (_MANY_TO_BUILD if self.mode == "auto" else 1) and not any(isinstance(c, Frame) for c in found)
-        if _split(run)[1] or few:
+        outside = any(isinstance(change, Frame) for change in found)
+        if _split(run)[1] or not (outside or self._is_built_there(rows, len(run))):
             return None
         names = {name for name, view in catalog.views.items() if name not in now.views}
         # What is run again begins as it once began; of the rest, the job has all rows to come.
@@ -213,6 +218,13 @@ class Placement:
             self._require_choice(error)
             return None
         return {step: ran.outcome.states[step] for step in steps}
+
+    def _is_built_there(self, rows: int, steps: int) -> bool:
+        """Whether executors are to build so many steps over rows that are kept."""
+        if self.mode == "cluster":
+            return rows > 0
+        here, there = (self._expected(steps, there=place).at(rows) for place in (False, True))
+        return rows >= _MANY_TO_BUILD and there < here
 
     # -- snapshots
 
