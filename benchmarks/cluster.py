@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 from functools import partial
+from itertools import permutations
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -25,6 +26,7 @@ from benchmarks.measuring import Recompute, commit, connected, forget_peak, load
 from benchmarks.workload import Figure, Scale, Workload
 from headwater.cluster import messages
 from headwater.cluster.messages import Message
+from headwater.cluster.placement import MODES
 from headwater.delta import Delta, one_batch
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     import headwater as hw
+    from headwater.cluster.placement import Decision
 
     Batches = Iterator[pa.RecordBatch]
 
@@ -43,6 +46,7 @@ QUERIES = {
 }
 LARGEST = 1_000_000
 ORDERS = 1_000
+ORDERS_OF_PLACES = tuple(permutations(MODES))
 ATTACHED = "TPC-H, attached"
 
 
@@ -70,19 +74,18 @@ def placements(name: str, scale: Scale) -> list[Figure]:
         table, spark = prepared(session, query, scale)
         recompute = spark.seconds(query, scale.recomputes)
         session.create_view("v", query)
-        for place in ("driver", "cluster"):
-            times(session, table, place, scale.rows // 100, 2)
+        in_turn(session, table, scale.rows // 100)
         for size in sizes(scale):
             note(f"commits of {size:,} rows")
-            repeats = 5 if size < LARGEST else 3
-            both = {place: median(times(session, table, place, size, repeats)) for place in ("driver", "cluster")}
-            waves, shards = session.executors.last.waves, session.executors.last.shards
-            bare = bare_job(session.spark, one_batch(table.base.slice(0, size)), waves, shards, repeats)
-            chosen = median(times(session, table, "auto", size, repeats))
+            took, last = in_turn(session, table, size)
+            waves, shards = last["cluster"].waves, last["cluster"].shards
+            bare = bare_job(session.spark, one_batch(table.base.slice(0, size)), waves, shards, len(ORDERS_OF_PLACES))
+            both = {place: took[place] for place in ("driver", "cluster")}
+            chosen = took["auto"]
             details = {
                 **both,
                 "auto_s": chosen,
-                "auto": session.executors.last.where,
+                "auto": last["auto"].where,
                 "recompute_s": recompute,
                 "bare_s": bare,
                 "waves": waves,
@@ -103,9 +106,19 @@ def sizes(scale: Scale) -> list[int]:
     return [size for size in (1_000, 10_000, 100_000, 300_000, LARGEST) if size <= scale.rows // 10]
 
 
-def times(session: hw.Session, table: Changing, place: str, size: int, count: int) -> list[float]:
-    session.placement = place
-    return [commit(session, "r", *table.change(size)) for _ in range(count)]
+def in_turn(session: hw.Session, table: Changing, size: int) -> tuple[dict[str, float], dict[str, Decision]]:
+    """The median seconds in each place, and the last decision there.
+
+    A commit finds what the one before has left, files that were not read yet and runs that are being merged: so each place
+    follows each other one equally often.
+    """
+    found: dict[str, list[float]] = {place: [] for place in MODES}
+    last: dict[str, Decision] = {}
+    for place in (place for order in ORDERS_OF_PLACES for place in order):
+        session.placement = place
+        found[place].append(commit(session, "r", *table.change(size)))
+        last[place] = session.executors.last
+    return {place: median(seconds) for place, seconds in found.items()}, last
 
 
 def bare_job(spark: SparkSession, rows: pa.RecordBatch, waves: int, shards: int, repeats: int) -> float:
@@ -142,21 +155,24 @@ def _pass_on(batches: Batches) -> Batches:
     return messages.sent(Message(m.wave, m.shard, m.route, m.body) for m in messages.received(batches))
 
 
-def loading(place: str, scale: Scale) -> list[Figure]:
-    """A join view over existing rows: built by the driver on one core, or on the executors with all."""
-    if place == "driver":
+BUILDS = {"one core": "driver", "all cores": "auto", "executors": "cluster"}
+
+
+def loading(name: str, scale: Scale) -> list[Figure]:
+    """A join view over existing rows: built in the driver on one core, where `auto` builds it on all, or on the executors."""
+    if name == "one core":
         # Before any thread is there that could run on another one.
         os.sched_setaffinity(0, {0})
     query = QUERIES["join"]
     with connected() as session:
         table, spark = prepared(session, query, scale)
         session.create_view("warm", query.replace("900", "1"))
-        session.placement = place
+        session.placement = BUILDS[name]
         session.create_view("warmer", query.replace("900", "2"))
-        note(f"building the view: {place}")
+        note(f"building the view: {name}")
         took = seconds(lambda: session.create_view("v", query))
         require_equal(session.view("v").arrow(), spark.answer(query))
-    return [Figure(f"build, {place}", "build", "rows per second", scale.rows / took, "rows/s", len(table.base), {"s": took})]
+    return [Figure(f"build, {name}", "build", "rows per second", scale.rows / took, "rows/s", len(table.base), {"s": took})]
 
 
 def tpch_attached(scale: Scale) -> list[Figure]:
@@ -234,14 +250,15 @@ def summary(figures: list[Figure]) -> list[Figure]:
         good = 100 * sum(value <= 1.2 for value in chosen) / len(chosen)
         found.append(Figure("all points", "summary", "good choices", good, "%", None, {"points": len(chosen)}))
     built = {figure.workload: figure.value for figure in figures if figure.measure == "rows per second"}
-    if len(built) == 2:
-        ratio = built["build, cluster"] / built["build, driver"]
-        found.append(Figure("build", "summary", "executors to one core", ratio, "×"))
+    if len(built) == len(BUILDS):
+        for name in ("all cores", "executors"):
+            ratio = built[f"build, {name}"] / built["build, one core"]
+            found.append(Figure("build", "summary", f"{name} to one core", ratio, "×"))
     return found
 
 
 WORKLOADS = (
     *(Workload(name, partial(placements, name)) for name in QUERIES),
-    *(Workload(f"build, {place}", partial(loading, place)) for place in ("driver", "cluster")),
+    *(Workload(f"build, {name}", partial(loading, name)) for name in BUILDS),
     Workload(ATTACHED, tpch_attached),
 )

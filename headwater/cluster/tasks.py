@@ -258,9 +258,9 @@ def _content(order: Order, part: Part) -> Iterator[Delta]:
             stop = min(start + _ROWS, part.stop)
             yield Delta(whole.rows.slice(start, stop - start), whole.weights[start:stop])
         return
-    rows = order.state(part.step)[0].within(part.start, part.stop, order.shards)
-    for start in range(0, len(rows), _ROWS):
-        yield Delta(rows.rows.slice(start, _ROWS), rows.weights[start : start + _ROWS])
+    for rows in order.state(part.step)[0].pieces_within(part.start, part.stop, order.shards):
+        for start in range(0, len(rows), _ROWS):
+            yield Delta(rows.rows.slice(start, _ROWS), rows.weights[start : start + _ROWS])
 
 
 def gathered(batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -232,13 +232,23 @@ class Arrangement:
         found = self.run_within(first, last, count)
         return self._of((found,) if found is not None else (), None).contents()
 
+    def pieces_within(self, first: int, last: int, count: int) -> Iterator[Delta]:
+        """The same in pieces: those of the runs, if none of them takes back rows of another."""
+        pieces = self._parts(first, last, count)
+        if not all(run.is_uniform and run.total > 0 for run in pieces):
+            pieces = [self.merged(pieces)]
+        return (Delta(self._named(self._format.unpack(run.block)), np.ascontiguousarray(run.weights)) for run in pieces)
+
     def run_within(self, first: int, last: int, count: int) -> Run | None:
         """The same as a run; None if there are no such rows."""
+        pieces = self._parts(first, last, count)
+        return self.merged(pieces) if pieces else None
+
+    def _parts(self, first: int, last: int, count: int) -> list[Run]:
         # A range begins at the first hash whose upper half, times `count`, is in it: so the range of a hash is a product.
         bounds = np.array([-(-(number << 32) // count) << 32 for number in (first, last) if number < count], np.uint64)
         slices = [(run, *np.searchsorted(run.hashes, bounds), len(run)) for run in self._runs]
-        pieces = [run.part(int(found[0]), int(found[1])) for run, *found in slices if found[0] < found[1]]
-        return self.merged(pieces) if pieces else None
+        return [run.part(int(found[0]), int(found[1])) for run, *found in slices if found[0] < found[1]]
 
     def __len__(self) -> int:
         """Stored rows: an upper bound of the rows of `contents`, for these may still be merged."""

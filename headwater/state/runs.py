@@ -58,14 +58,19 @@ class Run:
         return False
 
     @property
+    def is_uniform(self) -> bool:
+        """Whether it is known that all weights are the same."""
+        return not self.weights.strides[0]
+
+    @property
     def nbytes(self) -> int:
-        weights = self.weights.nbytes if self.weights.strides[0] else self.weights.itemsize
+        weights = self.weights.itemsize if self.is_uniform else self.weights.nbytes
         return int(self.block.nbytes + weights + self.hashes.nbytes)
 
     @property
     def total(self) -> int:
         """The sum of the weights."""
-        return int(self.weights.sum()) if self.weights.strides[0] else len(self) * int(self.weights[0])
+        return len(self) * int(self.weights[0]) if self.is_uniform else int(self.weights.sum())
 
     def part(self, start: int, stop: int) -> Run:
         """The rows from one place to another."""
@@ -74,7 +79,7 @@ class Run:
 
     def weights_at(self, places: Indices) -> NDArray[np.int64]:
         """The weights of some rows; one number, again, if all are the same."""
-        return self.weights[places] if self.weights.strides[0] else uniform(int(self.weights[0]), len(places))
+        return uniform(int(self.weights[0]), len(places)) if self.is_uniform else self.weights[places]
 
     def takes(self, count: int) -> bool:
         """Whether so many rows are best added to this run: the two are no more work than the new ones alone."""

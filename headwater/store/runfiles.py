@@ -151,7 +151,7 @@ def checked(memory: mmap | None, place: Place) -> mmap:
 
 def _batch(run: Run) -> pa.RecordBatch:
     columns: dict[str, NDArray[Any]] = {"words": run.block.words, "hashes": run.hashes}
-    same = {} if run.weights.strides[0] else {_SAME: str(int(run.weights[0]))}
+    same = {_SAME: str(int(run.weights[0]))} if run.is_uniform else {}
     if not same:
         columns["weights" if run.weights.ndim == 1 else "vectors"] = run.weights
     arrays = {name: _binary(values) for name, values in columns.items() if values.size}

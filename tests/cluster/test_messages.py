@@ -18,6 +18,7 @@ from headwater.operators.operator import schema_of
 from headwater.state import hashing
 from headwater.state.arrangement import Arrangement
 from headwater.state.blocks import format_of
+from headwater.state.consolidation import consolidate
 from headwater.state.runs import Run
 
 COUNTS = st.integers(1, 9) | st.sampled_from([64, 1000])
@@ -149,6 +150,20 @@ def test_shards_are_ranges_of_an_arrangement(given: tuple[Delta, tuple[int, ...]
         here = [row for row, at in zip(identities(delta.rows), shards, strict=True) if at == shard]
         found = [row for row, weight in zip(identities(part.rows), part.weights, strict=True) for _ in range(weight)]
         assert sorted(found, key=repr) == sorted(here, key=repr)
+
+
+@pytest.mark.parametrize(("weight", "pieces"), [(1, 2), (2, 2), (-1, 1)])
+def test_a_range_is_read_in_pieces_unless_rows_are_taken_back(weight: int, pieces: int) -> None:
+    rows = batch([pa.int64(), pa.int64()], [(i, i % 7) for i in range(1000)])
+    some = Delta(rows.slice(300, 400), np.full(400, weight, np.int64))
+    schema = schema_of(rows.schema.types)
+    runs = [run for part in (Delta.inserting(rows), some) for run in Arrangement.empty(schema, (0,)).insert(part).runs]
+    kept = Arrangement(schema, (0,), None, tuple(runs))
+    for shard in range(3):
+        found = list(kept.pieces_within(shard, shard + 1, 3))
+        assert len(found) == pieces
+        require_same(consolidate(Delta.concat(found)), consolidate(kept.within(shard, shard + 1, 3)))
+    assert not list(Arrangement.empty(schema, (0,)).pieces_within(0, 1, 3))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 12, 1000])
