@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from headwater.delta import Delta, beside
 from headwater.errors import HeadwaterError
@@ -30,11 +31,13 @@ if TYPE_CHECKING:
 
     Shards = NDArray[np.int64]
 
-SCHEMA = "wave INT, shard INT, route INT, body BINARY"
+# As Spark states it, and not as text, which the JVM would be asked to read for every wave.
+_NUMBERS = ("wave", "shard", "route")
+SCHEMA = StructType([*(StructField(name, IntegerType()) for name in _NUMBERS), StructField("body", BinaryType())])
 # Notes that go to the driver, and that other shards are to know of.
 NOTE = -1
 NEWS = -2
-_ARROW = pa.schema([("wave", pa.int32()), ("shard", pa.int32()), ("route", pa.int32()), ("body", pa.binary())])
+_ARROW = pa.schema([*((name, pa.int32()) for name in _NUMBERS), ("body", pa.binary())])
 # Rows of a delta in one message, at most, and about how many bytes it has, as have messages that leave a task together.
 _ROWS = 1 << 15
 _BYTES = 4 << 20
@@ -89,7 +92,7 @@ def sent(messages: Iterable[Message]) -> Iterator[pa.RecordBatch]:
 
 
 def _batch(messages: Sequence[Message]) -> pa.RecordBatch:
-    numbers = [pa.array([getattr(m, name) for m in messages], pa.int32()) for name in ("wave", "shard", "route")]
+    numbers = [pa.array([getattr(m, name) for m in messages], pa.int32()) for name in _NUMBERS]
     sizes = np.cumsum([0, *(m.body.size for m in messages)], dtype=np.int32)
     data = pa.py_buffer(b"".join(memoryview(m.body) for m in messages))
     bodies = pa.Array.from_buffers(pa.binary(), len(messages), [None, pa.py_buffer(sizes), data])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from headwater.engine import Engine
     from headwater.operators.operator import State
     from headwater.store.disk import Disk
     from headwater.store.runfiles import Place
@@ -187,12 +188,17 @@ def run_at(directory: str, place: Place) -> StoredRun:
 
 
 def _values(said: dict[str, Any]) -> Sequence[Any]:
-    from headwater.engine import Engine
-
-    engine = Engine(_no_spark, said["zone"])
+    engine = _engine(said["zone"])
     decoder = Decoder(said["classes"], {"engines": engine.engines, "recompute": engine.recompute}, engine.origins)
     decoder.read(said["values"])
     return decoder.values
+
+
+@cache
+def _engine(zone: str) -> Engine:
+    from headwater.engine import Engine
+
+    return Engine(_no_spark, zone)
 
 
 def _no_spark() -> SparkSession:

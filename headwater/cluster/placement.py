@@ -185,8 +185,10 @@ class Placement:
 
     def _line(self, lines: dict[frozenset[Step], _Line], sources: Mapping[Step, Delta], steps: Sequence[Step]) -> _Line:
         """What is known of changes of these tables."""
-        known = self._expected(len(steps), there=lines is self._executors)
-        return lines.setdefault(frozenset(sources), known)
+        changed = frozenset(sources)
+        if changed not in lines:
+            lines[changed] = self._expected(len(steps), there=lines is self._executors)
+        return lines[changed]
 
     def _expected(self, steps: int, *, there: bool) -> _Line:
         """What is assumed of so many steps."""
