@@ -35,7 +35,8 @@ Every deterministic Spark query can be a live view. What differs is the cost of 
 
 By exact sums that are added to and subtracted from: {invertible}.
 
-By keeping the present value, and looking a group through only when that value is deleted: {extremes}.
+By keeping the present value, and looking a group through only when that value is deleted: {extremes}. Of
+`-0.0` and `0.0`, which are equal, either may be the answer: Spark's own is the one that it meets first.
 
 Each of them also with `DISTINCT` and `FILTER`. All others are evaluated again for the groups that changed.
 
