@@ -117,11 +117,12 @@ def shards_of(delta: Delta, key: Key, count: int) -> Shards:
 
 
 def _split(delta: Delta, shards: Shards) -> Iterator[tuple[int, Delta]]:
-    order = np.argsort(shards, kind="stable")
-    ordered = shards[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    for start, stop in pairwise([*starts, len(ordered)]):
-        yield int(ordered[start]), delta.take(order[start:stop])
+    ends = np.cumsum(np.bincount(shards))
+    # Short numbers are sorted by their digits.
+    order = np.argsort(shards.astype(np.min_scalar_type(len(ends))), kind="stable")
+    for shard, (start, stop) in enumerate(pairwise([0, *ends.tolist()])):
+        if start < stop:
+            yield shard, delta.take(order[start:stop])
 
 
 def packed(delta: Delta) -> pa.Buffer:
