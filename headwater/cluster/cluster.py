@@ -132,7 +132,7 @@ class Cluster:
             step: [Whole(*fold.stored((c.kept,))) if isinstance(c, Whole) else c for c in several]
             for step, several in changes.items()
         }
-        order, scratch = self._order(involved, before, changes, yard, wanted)
+        order, scratch = self._order(involved, set(steps), before, changes, yard, wanted)
         try:
             found = self._found(order, changes, title)
         except JobFailed as error:
@@ -158,9 +158,10 @@ class Cluster:
                 readiness.require_ready(context, self.cores, yard)
         self._ready.add(asked)
 
-    def _order(
+    def _order(  # noqa: PLR0913, PLR0917  (what an order says)
         self,
         steps: Sequence[Step],
+        run: Collection[Step],
         states: Mapping[Step, State],
         changes: Changes,
         yard: Yard,
@@ -184,7 +185,8 @@ class Cluster:
                 parts.append([Part(numbers[step], None, i, i + 1) for i in range(shards)])
         arranged = frozenset(numbers[s] for s, c in _each(changes) if isinstance(c, Whole) and isinstance(s.operator, Arrange))
         entering = frozenset(numbers[step] for step in changes)
-        planned = waves(steps, entering, arranged, [numbers[step] for step in wanted])
+        resting = [number for step, number in numbers.items() if step not in run and number not in entering]
+        planned = waves(steps, entering, arranged, [numbers[step] for step in wanted], resting)
         prefix = yard.new_name().removesuffix(".arrow")
         stored = tuple(kept[number] for number in range(len(steps)))
         order = Order(

@@ -78,7 +78,7 @@ class Order:
     def text(self) -> str:
         encoder = Encoder()
         steps = [[encoder.number(step.operator), self._inputs(number), step.label] for number, step in enumerate(self.steps)]
-        waves = {"of": self.waves.of, "routes": [asdict(r) for r in self.waves.routes], "told": sorted(self.waves.told)}
+        waves = {"of": self.waves.of, "routes": [asdict(r) for r in self.waves.routes], "told": [*self.waves.told.items()]}
         plain = {name: getattr(self, name) for name in ("place", "prefix", "zone", "shards")}
         return json.dumps(
             {
@@ -146,7 +146,7 @@ def read(text: str) -> Order:
         shards=said["shards"],
         steps=tuple(steps),
         states=tuple(tuple(Kept.read(**kept) for kept in state) for state in said["states"]),
-        waves=Waves(tuple(said["waves"]["of"]), tuple(routes), frozenset(said["waves"]["told"])),
+        waves=Waves(tuple(said["waves"]["of"]), tuple(routes), dict(said["waves"]["told"])),
         entering=frozenset(said["entering"]),
         arranged=frozenset(said["arranged"]),
         parts=tuple(Part(**part) for part in said["parts"]),

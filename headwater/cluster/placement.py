@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from headwater.cluster.cluster import Frame, Refused, Whole
 from headwater.cluster.comparing import Weighted, difference
+from headwater.cluster.sides import small_sides
 from headwater.errors import ExecutorsNotReady, InvalidOption, JobFailed, NotSupported
 from headwater.operators.arrange import Arrange
 from headwater.operators.linear import Linear
@@ -27,7 +28,7 @@ from headwater.runtime.driver import Backfill, Outcome, run_epoch
 from headwater.state.arrangement import Arrangement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from headwater.cluster.cluster import Change, Cluster
     from headwater.cluster.yard import Yard, Yards
@@ -199,7 +200,8 @@ class Placement:
     def build(self, now: Snapshot, catalog: Catalog, steps: Sequence[Step], loads: Outer) -> dict[Step, State] | None:
         if self.mode == "driver" or not steps or not self._is_started():
             return None
-        changes, run = _content(now, steps, {**now.outer, **loads})
+        outer = {**now.outer, **loads}
+        changes, run = _content(now, steps, outer)
         found = [change for several in changes.values() for change in several]
         rows = sum(len(change.kept) for change in found if isinstance(change, Whole))
         # What is outside is read by executors, however little it is.
@@ -207,19 +209,24 @@ class Placement:
         if _split(run)[1] or not (outside or self._is_built_there(rows, len(run))):
             return None
         names = {name for name, view in catalog.views.items() if name not in now.views}
+        sides = small_sides(run, changes, _MANY)
+        here = now.content_with(loads)
+        here.build([side for side in sides if side not in now.states])
+        there = {side: here.built[side] if side in here.built else now.states[side] for side in sides}
+        changes, run = _content(now, [step for step in steps if step not in here.built], outer, there)
         # What is run again begins as it once began; of the rest, the job has all rows to come.
         empty = {step: _emptied(state) for step, state in now.states.items() if step not in set(run)}
         start = Backfill(empty, now.catalog.arranged)
         start.build(run)
         try:
             title = f"Headwater builds {', '.join(sorted(names)) or 'views again'}"
-            ran = self._cluster.run(run, {**empty, **start.built}, changes, self._yard(), title)
+            ran = self._cluster.run(run, {**empty, **start.built, **there}, changes, self._yard(), title)
         except (Refused, NotSupported):
             return None
         except (ExecutorsNotReady, JobFailed) as error:
             self._require_choice(error)
             return None
-        return {step: ran.outcome.states[step] for step in steps}
+        return {step: here.built[step] if step in here.built else ran.outcome.states[step] for step in steps}
 
     def _is_built_there(self, rows: int, steps: int) -> bool:
         """Whether executors are to build so many steps over rows that are kept."""
@@ -281,13 +288,18 @@ def _stays(step: Step) -> bool:
     return isinstance(operator, Regroup) and operator.engine == "spark"
 
 
-def _content(now: Snapshot, steps: Sequence[Step], outer: Outer) -> tuple[dict[Step, list[Change]], list[Step]]:
-    """Where the content of steps that new ones read is, and what must run beside the new ones to have it."""
+def _content(
+    now: Snapshot, steps: Sequence[Step], outer: Outer, there: Collection[Step] = ()
+) -> tuple[dict[Step, list[Change]], list[Step]]:
+    """Where the content of steps that new ones read is, and what must run beside the new ones to have it.
+
+    Of steps that are `there`, nothing comes.
+    """
     changes: dict[Step, list[Change]] = {}
     run: dict[Step, None] = {}
 
     def reach(step: Step) -> None:
-        if step in run or step in changes:
+        if step in run or step in changes or step in there:
             return
         keeper = step if isinstance(step.operator, Arrange) else now.catalog.arranged.get(step)
         if step in now.states and keeper is not None and keeper in now.states:

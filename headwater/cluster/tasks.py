@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     Batches = Iterator[pa.RecordBatch]
     Given = Mapping[tuple[int, int], Delta]
 
-# Rows that are brought in at a time.
-_ROWS = 1 << 18
+# Rows, and bytes, that are brought in at a time.
+_ROWS = 1 << 20
+_BYTES = 64 << 20
 _NOTHING_GIVEN: Given = {}
 
 
@@ -210,13 +211,14 @@ class Task:
         new = [(number, part, run) for number in self._own for part, run in self._new_runs(number)]
         written = [*(run for _, _, run in new), *(run for _, run in merged)]
         places = [asdict(run.place) for run in runfiles.write(self._order.disk, self._name, written)] if written else []
-        runs = [[number, part, place] for (number, part, _), place in zip(new, places, strict=False)]
+        runs = [(number, part, place) for (number, part, _), place in zip(new, places, strict=False)]
         again = [[m.step, m.arrangement, place] for (m, _), place in zip(merged, places[len(new) :], strict=True)]
         yield Message.note(self._end, self._shard, {"runs": runs, "merged": again, "work": self._work})
-        told = [run for run in runs if run[0] in self._order.waves.told]
+        waves = self._order.waves.told
+        told = [run for run in runs if run[0] in waves]
         if told:
             # All waves that it passes hear of it.
-            last = max(self._order.waves.of[n] for n, step in enumerate(self._order.steps) if step.operator.reads_all)
+            last = max(waves[number] for number, _, _ in told)
             for shard in range(self._order.shards):
                 if shard != self._shard:
                     yield Message.note(last, shard, {"runs": told}, NEWS)
@@ -254,23 +256,24 @@ def _content(order: Order, part: Part) -> Iterator[Delta]:
     if part.file is not None:
         memory = order.disk.map(part.file)
         whole = messages.unpacked(pa.py_buffer(memory), vectors=False)
-        for start in range(part.start, part.stop, _ROWS):
-            stop = min(start + _ROWS, part.stop)
-            yield Delta(whole.rows.slice(start, stop - start), whole.weights[start:stop])
+        yield from _in_slices(whole.slice(part.start, part.stop - part.start))
         return
     for rows in order.state(part.step)[0].pieces_within(part.start, part.stop, order.shards):
-        for start in range(0, len(rows), _ROWS):
-            yield Delta(rows.rows.slice(start, _ROWS), rows.weights[start : start + _ROWS])
+        yield from _in_slices(rows)
+
+
+def _in_slices(delta: Delta) -> Iterator[Delta]:
+    return delta.in_slices(max(1, min(_ROWS, _BYTES * len(delta) // max(delta.rows.nbytes, 1))))
 
 
 def gathered(batches: Batches) -> Iterator[pa.RecordBatch]:
     """The same rows in larger batches."""
     waiting: list[pa.RecordBatch] = []
-    count = 0
+    count = size = 0
     for batch in chain(batches, [None]):
         if batch is not None:
             waiting.append(batch)
-            count += batch.num_rows
-        if waiting and (batch is None or count >= _ROWS):
+            count, size = count + batch.num_rows, size + batch.nbytes
+        if waiting and (batch is None or count >= _ROWS or size >= _BYTES):
             yield pa.concat_batches(waiting)
-            waiting, count = [], 0
+            waiting, count, size = [], 0, 0

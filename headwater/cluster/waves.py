@@ -4,8 +4,9 @@
 
 A task of wave w runs all steps of that wave for one shard. Rows that need not meet others stay in the shard they are in. An
 input whose rows must meet by a key (`Operator.together`) comes through an exchange by the hash of that key; an arrangement is
-in the wave, and the shard, of those who look up its rows by its key. Who looks up rows of other shards (`reads_all`) comes a
-wave later, when these are written. What an aggregate needs of rows is summed up before it is exchanged.
+in the wave, and the shard, of those who look up its rows by its key. Who looks up new rows of other shards
+(`Operator.meets_new`) comes a wave later, when these are written. What an aggregate needs of rows is summed up before it is
+exchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from headwater.operators.aggregate import Aggregate
 from headwater.operators.arrange import Arrange
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import Key, Operator
@@ -45,8 +46,8 @@ class Waves:
 
     of: tuple[int, ...]
     routes: tuple[Route, ...]
-    told: frozenset[int]
-    """The arrangements whose new runs later waves look into, whatever shard they are of."""
+    told: Mapping[int, int]
+    """The arrangements whose new runs later waves look into, whatever shard they are of, with the last such wave."""
 
     @property
     def count(self) -> int:
@@ -54,64 +55,73 @@ class Waves:
 
 
 def waves(
-    steps: Sequence[Step], entering: Collection[int], arranged: Collection[int] = (), wanted: Collection[int] = ()
+    steps: Sequence[Step],
+    entering: Collection[int],
+    arranged: Collection[int] = (),
+    wanted: Collection[int] = (),
+    resting: Collection[int] = (),
 ) -> Waves:
     """The waves of steps, each after its inputs; changes of the `entering` ones come from outside, into wave 0.
 
-    Of these the `arranged` ones are there as a whole already, and nothing is done to keep them. What the `wanted` ones give
-    goes to the driver, after the last wave.
+    Of these the `arranged` ones are there as a whole already, and nothing is done to keep them. The `resting` ones are only
+    read, as they are. What the `wanted` ones give goes to the driver, after the last wave.
     """
-    return _Planning(steps, frozenset(entering), frozenset(arranged)).planned(wanted)
+    return _Planning(steps, frozenset(entering), frozenset(arranged), frozenset(resting)).planned(wanted)
 
 
 class _Planning:
-    def __init__(self, steps: Sequence[Step], entering: frozenset[int], arranged: frozenset[int]) -> None:
+    def __init__(
+        self, steps: Sequence[Step], entering: frozenset[int], arranged: frozenset[int], resting: frozenset[int]
+    ) -> None:
         self._steps = steps
         self._entering = entering
         self._arranged = arranged
         self._numbers = {step: number for number, step in enumerate(steps)}
         self._of = [-1] * len(steps)
         for number in range(len(steps)):
-            self._of[number] = self._wave(number) if number not in entering else 0
+            if number not in resting:
+                self._of[number] = 0 if number in entering else self._wave(number)
 
     def planned(self, wanted: Collection[int]) -> Waves:
         found: dict[tuple[int, int, Key | None, bool, int | None], list[tuple[int, int]]] = {}
-        told: set[int] = set()
+        told: dict[int, int] = {}
         for number, i, child in self._edges():
             key, wave = self._key(number, i), self._of[number]
             if self._is_local(number, i, child) and self._of[child] == wave:
                 continue
             if self._is_local(number, i, child):
                 key = None
-            if self._steps[number].operator.reads_all and self._is_kept(child):
-                told.add(child)
+            if self._is_looked_into(number, i, child):
+                told[child] = max(wave, told.get(child, wave))
             combined = key is not None and self._combines(number)
             found.setdefault((child, wave, key, combined, number if combined else None), []).append((number, i))
         routes = (Route(source, wave, key, combined, tuple(f)) for (source, wave, key, combined, _), f in found.items())
         end = max(self._of) + 1
         leaving = (Route(number, end, None, combined=False, feeds=()) for number in wanted if self._of[number] >= 0)
-        return Waves(tuple(self._of), (*routes, *leaving), frozenset(told))
+        return Waves(tuple(self._of), (*routes, *leaving), told)
 
     def _edges(self) -> Iterator[tuple[int, int, int]]:
         """Inputs that changes reach, of the steps that run: the step, the number of its input, and where that comes from."""
-        for number, step in enumerate(self._steps):
-            if number in self._entering:
-                continue
-            for i, given in enumerate(step.inputs):
-                child = self._numbers.get(given, -1)
-                if child >= 0 and self._of[child] >= 0:
+        for number in range(len(self._steps)):
+            if number not in self._entering and self._of[number] >= 0:
+                for i, child in self._reached(number).items():
                     yield number, i, child
 
     def _wave(self, number: int) -> int:
         found = -1
-        step = self._steps[number]
-        for i, given in enumerate(step.inputs):
-            child = self._numbers.get(given, -1)
-            if child < 0 or self._of[child] < 0:
-                continue
-            later = not self._is_local(number, i, child) or (step.operator.reads_all and self._is_kept(child))
+        for i, child in self._reached(number).items():
+            later = not self._is_local(number, i, child) or self._is_looked_into(number, i, child)
             found = max(found, self._of[child] + later)
         return found
+
+    def _reached(self, number: int) -> dict[int, int]:
+        """The inputs of a step that changes reach, and the steps that they come from."""
+        children = {i: self._numbers.get(given, -1) for i, given in enumerate(self._steps[number].inputs)}
+        return {i: child for i, child in children.items() if child >= 0 and self._of[child] >= 0}
+
+    def _is_looked_into(self, number: int, i: int, child: int) -> bool:
+        """Whether a step meets the new rows of an input that the job arranges, in all shards."""
+        return self._is_kept(child) and i in self._steps[number].operator.meets_new(self._reached(number))
 
     def _is_kept(self, child: int) -> bool:
         """Whether the job itself arranges what the step gives."""

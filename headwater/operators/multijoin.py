@@ -25,7 +25,7 @@ from headwater.state.consolidation import consolidate
 from headwater.state.equality import equal_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from headwater.algebra.plan import Types
     from headwater.operators.operator import Key, State
@@ -97,9 +97,10 @@ class MultiJoin(Operator):
         """Each row of a change goes its own way: no key is too frequent for one shard."""
         return tuple(None for _ in self.keys)
 
-    @property
-    def reads_all(self) -> bool:
-        return True
+    def meets_new(self, changed: Collection[int]) -> Collection[int]:
+        """A change meets the relations before its own as they are after the epoch, the others as they were."""
+        last = max((self.relations[i] for i in changed), default=0)
+        return [i for i in changed if self.relations[i] < last]
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         parts = list(self.parts(inputs))

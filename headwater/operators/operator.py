@@ -18,7 +18,7 @@ import pyarrow as pa
 from headwater.delta import Delta
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from headwater.algebra.plan import Types
     from headwater.state.arrangement import Arrangement
@@ -68,10 +68,9 @@ class Operator(ABC):
         """For each input the columns whose equal values must meet in one shard; None where its rows may be in any."""
         return self.arranged_by()
 
-    @property
-    def reads_all(self) -> bool:
-        """Whether a shard looks up rows that are arranged in other shards."""
-        return False
+    def meets_new(self, changed: Collection[int]) -> Collection[int]:  # noqa: ARG002
+        """If these inputs change: those whose new rows a shard looks up, in whichever shard they are arranged."""
+        return ()
 
     def start(self) -> tuple[State, Delta]:
         """State and output while all inputs are empty."""

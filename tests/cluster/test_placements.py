@@ -13,6 +13,7 @@ from oracle import Oracle, check_changes
 
 import headwater as hw
 from headwater.cluster import cluster as placed
+from headwater.cluster import placement as placing
 from headwater.cluster.cluster import Cluster, Whole
 from headwater.delta import Delta
 from headwater.state.arrangement import Arrangement
@@ -89,6 +90,35 @@ def test_views_are_built_on_executors(session: hw.Session) -> None:
     session.placement = "driver"
     session.insert("a", [(1, 1, 1.0)])
     compare(session, VIEWS)
+
+
+SIDES = {
+    "joined": VIEWS["joined"],
+    "all_of_a": "SELECT a.g, a.x, b.name FROM a LEFT JOIN b ON a.g = b.g",
+    "all_of_b": "SELECT b.name, count(a.x) AS n FROM b LEFT JOIN a ON a.g = b.g GROUP BY b.name",
+    "three": "SELECT a.x, b.name, c.name AS other FROM a JOIN b ON a.g = b.g JOIN b AS c ON c.g = a.x",
+    "twice": "SELECT a.x, c.y FROM a JOIN b ON a.g = b.g JOIN a AS c ON c.x = b.g",
+    "short": "SELECT a.x, c.n FROM a JOIN (SELECT g, upper(name) AS n FROM b WHERE g > 1) c ON a.g = c.g",
+}
+
+
+@pytest.mark.parametrize("arranged", [False, True])
+def test_small_sides_of_joins_are_there_before(session: hw.Session, arranged: bool) -> None:  # noqa: FBT001
+    fill(session)
+    if arranged:
+        session.create_view("before", VIEWS["joined"])
+    session.placement = "cluster"
+    with mock.patch.object(placing, "_MANY", 10):
+        for name, query in SIDES.items():
+            session.create_view(name, query)
+    compare(session, SIDES)
+    for where in ("driver", "cluster"):
+        session.placement = where
+        with session.transaction() as transaction:
+            transaction.insert("a", [(1, 2, 0.5), (4, 3, 0.5)])
+            transaction.delete("b", [(4, "name 4")] if where == "driver" else [(1, "name 1")])
+            transaction.insert("b", [(2, where)])
+        compare(session, SIDES)
 
 
 def test_what_begins_with_a_row_is_built_once(session: hw.Session) -> None:

@@ -61,7 +61,7 @@ def test_what_need_not_meet_stays() -> None:
     flow.kept(doubled)
     planned = flow.planned(table)
     assert planned.of == (0, 0, 0)
-    assert (planned.count, planned.routes, planned.told) == (1, (), frozenset())
+    assert (planned.count, planned.routes, planned.told) == (1, (), {})
 
 
 def test_an_aggregate_is_summed_up_before_it_travels() -> None:
@@ -145,12 +145,22 @@ def test_all_hear_of_what_a_chain_of_lookups_reads() -> None:
     kept = flow.kept(left, 0), flow.kept(right, 0)
     joined = flow.add(CHAIN, *kept)
     planned = flow.planned(left, right)
-    assert planned.of == (0, 0, 0, 0, 1), "nobody need meet, but all must be written"
-    assert planned.told == {*kept}
+    assert planned.of == (0, 0, 0, 0, 1), "nobody need meet, but what changes of the right are to meet must be written"
+    assert planned.told == {kept[0]: 1}
     assert {(r.source, r.wave, r.key, r.feeds) for r in planned.routes} == {
         (kept[0], 1, None, ((joined, 0),)),
         (kept[1], 1, None, ((joined, 1),)),
     }
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_change_of_one_side_waits_for_nobody(side: int) -> None:
+    """It meets the other side as it is, and nobody meets it."""
+    flow = Flow()
+    tables = flow.table(), flow.table()
+    flow.add(CHAIN, *(flow.kept(table, 0) for table in tables))
+    planned = flow.planned(tables[side])
+    assert (planned.count, planned.routes, planned.told) == (1, (), {})
 
 
 def test_an_arrangement_that_two_kinds_of_joins_read() -> None:
@@ -162,7 +172,7 @@ def test_an_arrangement_that_two_kinds_of_joins_read() -> None:
     chain = flow.add(CHAIN, *kept)
     planned = flow.planned(left, right)
     assert [planned.of[step] for step in (*kept, matched, chain)] == [1, 1, 1, 2]
-    assert planned.told == {*kept}
+    assert planned.told == {kept[0]: 2}
 
 
 @pytest.mark.parametrize("operator", [TopK(PAIR, (), 3, 0), Scalar(PAIR)])
@@ -194,6 +204,18 @@ def test_what_is_there_as_a_whole_is_exchanged_and_not_kept() -> None:
     planned = chain.planned(*kept, arranged=kept)
     assert planned.of[-1] == 0, "what is arranged already can be looked up at once"
     assert not planned.told
+
+
+def test_what_rests_is_only_read() -> None:
+    """Though changes would reach it."""
+    flow = Flow()
+    left, right = flow.table(), flow.table()
+    kept = flow.kept(left, 0), flow.kept(right, 0)
+    flow.add(COUNTED, right)
+    flow.add(CHAIN, *kept)
+    planned = waves(flow.steps, [left, right], resting=[kept[1]])
+    assert planned.of == (0, 0, 0, -1, 1, 0)
+    assert [r.source for r in planned.routes] == [right]
 
 
 def test_what_is_wanted_leaves_after_the_last_wave() -> None:
