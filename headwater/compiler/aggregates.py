@@ -129,7 +129,7 @@ def _maintained(call: Call, node: plan.Aggregate) -> Measure | Extreme | None:
         return None
     name = "Max" if _is_single_value(function, condition, node) else function.function
     if name in EXTREMES and is_ordered(inputs[0].type):
-        return Extreme(inputs[0].index, EXTREMES[name], inputs[0].type, condition)
+        return Extreme(inputs[0].index, EXTREMES[name], inputs[0].type, condition, counted=True)
     found = accumulator(name, [part.type for part in inputs], dict(function.options))
     if found is None:
         return None

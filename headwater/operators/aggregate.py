@@ -23,7 +23,7 @@ from headwater.delta import Delta, without_columns
 from headwater.operators.accumulators import Cells
 from headwater.operators.accumulators.cells import chosen, count
 from headwater.operators.difference import appearance, difference
-from headwater.operators.extremes import Extreme, renewed
+from headwater.operators.extremes import Best, Extreme, renewed
 from headwater.operators.operator import Input, Operator, schema_of
 from headwater.picking import picked, picked_or_null
 from headwater.state.arrangement import Arrangement
@@ -191,7 +191,8 @@ class Aggregate(Operator):
 
     @cached_property
     def _extremes_schema(self) -> pa.Schema:
-        return schema_of((*self.input_types[: self.keys], *(extreme.type for extreme in self._extremes)))
+        kept = [(extreme.type, pa.int64()) if extreme.counted else (extreme.type,) for extreme in self._extremes]
+        return schema_of((*self.input_types[: self.keys], *(each for types in kept for each in types)))
 
     # -- sums
 
@@ -283,13 +284,19 @@ class Aggregate(Operator):
         found = state[1].lookup(keys, range(self.keys)).consolidated()
         where = np.full(size, -1)
         where[found.probe] = np.arange(len(found))
-        versions = []
-        for extreme, old in zip(self._extremes, picked_or_null(found.rows.columns[self.keys :], where), strict=True):
+        kept = iter(picked_or_null(found.rows.columns[self.keys :], where))
+        outputs: list[pa.Array] = []
+        states: list[pa.Array] = []
+        for extreme in self._extremes:
+            values = next(kept)
+            counts = pc.fill_null(next(kept), 0).to_numpy() if extreme.counted else np.ones(size, np.int64)
+            old = Best(values, counts)
             new = renewed(extreme, old, delta=changed.delta, ids=ids, keys=keys, after=changed.arranged[1])
-            versions.append((old, new))
-        both = [pa.concat_arrays(pair) for pair in versions]
-        change = difference(self._extremes_schema, keys.columns, both, where >= 0, there[-1])
-        return both if len(there) == 2 else [new for _, new in versions], (state[1].insert(change),)
+            both = pa.concat_arrays([old.values, new.values])
+            states += [both, pa.array(np.concatenate([old.counts, new.counts]))] if extreme.counted else [both]
+            outputs.append(both if len(there) == 2 else new.values)
+        change = difference(self._extremes_schema, keys.columns, states, where >= 0, there[-1])
+        return outputs, (state[1].insert(change),)
 
 
 def normalised(keys: Sequence[pa.Array], groups: Groups) -> list[pa.Array]:

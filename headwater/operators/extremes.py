@@ -1,19 +1,20 @@
 """Least and greatest values of groups.
 
-They cannot be un-merged: each group keeps its present one, and only when a value as good as that is deleted is the group looked
-through again.
+They cannot be un-merged: each group keeps its present one, with the number of rows that have it, and only when the last of
+these is deleted is the group looked through again.
 
-    new  =  best(old, values that come)              where no value that goes is as good as the old one
+    new  =  best(old, values that come)              where rows that have it remain
          =  best(all values of the group now)        elsewhere
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headwater.compiled import compiled
 from headwater.operators.accumulators.cells import chosen, present
@@ -38,34 +39,54 @@ class Extreme:
     greatest: bool
     type: pa.DataType
     condition: int | None = None
+    counted: bool = field(default=False, metadata={"later": True})
+    """Whether the number of rows that have it is kept; else there is one for certain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The extreme of each group, NULL if it has none, and how many rows have it, at least."""
+
+    values: pa.Array
+    counts: Int64s
 
 
 def renewed(  # noqa: PLR0913  (all of one computation)
-    extreme: Extreme, old: pa.Array, *, delta: Delta, ids: Int64s, keys: pa.RecordBatch, after: Arrangement
-) -> pa.Array:
+    extreme: Extreme, old: Best, *, delta: Delta, ids: Int64s, keys: pa.RecordBatch, after: Arrangement
+) -> Best:
     """The extreme of each group after the delta, whose rows are of the groups `ids`; `keys` are the groups' own."""
-    size = len(old)
+    size = len(old.values)
     weights = _counted(extreme, delta.rows, delta.weights)
-    candidates = pa.concat_arrays([old, delta.rows.column(extreme.column)])
+    candidates = pa.concat_arrays([old.values, delta.rows.column(extreme.column)])
     ranks = column_ranks(candidates, descending=extreme.greatest, nulls_first=False)
-    held = present([old], np.ones(size, np.int64)) != 0
-    place, losing = _merge(ranks, held, weights, ids)
+    held = present([old.values], np.ones(size, np.int64)) != 0
+    place, counts, losing = _merge(ranks, held, _known(old), weights, ids)
     (new,) = picked_or_null([candidates], place)
     if np.count_nonzero(losing):
         again = np.flatnonzero(losing)
         place = np.arange(size)
         place[again] = size + np.arange(len(again))
-        rescanned = _rescanned(extreme, keys.take(pa.array(again)), after)
-        new = pa.concat_arrays([new, rescanned]).take(pa.array(place))
-    return new
+        found = _rescanned(extreme, keys.take(pa.array(again)), after)
+        new = pa.concat_arrays([new, found.values]).take(pa.array(place))
+        counts[again] = found.counts
+    return Best(new, counts)
 
 
-def _rescanned(extreme: Extreme, keys: pa.RecordBatch, after: Arrangement) -> pa.Array:
+def _known(old: Best) -> Int64s:
+    """How many rows have the very value; −1 where they may have another one that is equal, as −0.0 and 0.0 are."""
+    kind = old.values.type
+    if pa.types.is_floating(kind):
+        return np.where(pc.fill_null(pc.equal(old.values, 0.0), fill_value=False), -1, old.counts)
+    return np.full(len(old.counts), -1) if pa.types.is_nested(kind) else old.counts
+
+
+def _rescanned(extreme: Extreme, keys: pa.RecordBatch, after: Arrangement) -> Best:
     found = after.lookup(keys, range(keys.num_columns)).consolidated()
     values = found.rows.column(extreme.column)
     ranks = column_ranks(values, descending=extreme.greatest, nulls_first=False)
     weights = _counted(extreme, found.rows, found.weights)
-    return picked_or_null([values], _best(ranks, weights, found.probe, keys.num_rows))[0]
+    place, counts = _best(ranks, weights, found.probe, keys.num_rows)
+    return Best(picked_or_null([values], place)[0], counts)
 
 
 def _counted(extreme: Extreme, rows: pa.RecordBatch, weights: Int64s) -> Int64s:
@@ -76,10 +97,11 @@ def _counted(extreme: Extreme, rows: pa.RecordBatch, weights: Int64s) -> Int64s:
 
 
 @compiled
-def _merge(ranks: Int64s, held: Bools, weights: Int64s, ids: Int64s) -> tuple[Int64s, Bools]:
+def _merge(ranks: Int64s, held: Bools, known: Int64s, weights: Int64s, ids: Int64s) -> tuple[Int64s, Int64s, Bools]:
     """Which of the candidates — one for each group, then those of the rows — is the best of each group, −1 if none is.
 
-    And which groups lose a value that is as good as the one they held, or which held none.
+    And how many rows have it, given how many are `known` to have the one held, and which groups may have lost all of these;
+    where that is −1, one that goes may have been the last.
     """
     size = len(held)
     best = np.full(size, -1, np.int64)
@@ -91,15 +113,30 @@ def _merge(ranks: Int64s, held: Bools, weights: Int64s, ids: Int64s) -> tuple[In
         g = ids[i]
         if weights[i] > 0 and (best[g] < 0 or ranks[size + i] < ranks[best[g]]):
             best[g] = size + i
-        elif weights[i] < 0:
-            losing[g] |= not held[g] or ranks[size + i] <= ranks[g]
-    return best, losing
+        losing[g] |= weights[i] < 0 and (not held[g] or (known[g] < 0 and ranks[size + i] <= ranks[g]))
+    counts = np.zeros(size, np.int64)
+    for g in range(size):
+        if held[g] and best[g] == g:
+            counts[g] = max(known[g], 1)
+    for i in range(len(ids)):
+        g = ids[i]
+        if best[g] >= 0 and ranks[size + i] == ranks[best[g]]:
+            counts[g] += weights[i]
+    for g in range(size):
+        losing[g] |= best[g] >= 0 and counts[g] <= 0
+    return best, counts, losing
 
 
 @compiled
-def _best(ranks: Int64s, weights: Int64s, ids: Int64s, size: int) -> Int64s:
+def _best(ranks: Int64s, weights: Int64s, ids: Int64s, size: int) -> tuple[Int64s, Int64s]:
+    """Which row is the best of each group, −1 if it has none, and the weight of all that are as good."""
     best = np.full(size, -1, np.int64)
+    counts = np.zeros(size, np.int64)
     for i in range(len(ids)):
-        if weights[i] > 0 and (best[ids[i]] < 0 or ranks[i] < ranks[best[ids[i]]]):
-            best[ids[i]] = i
-    return best
+        g = ids[i]
+        if weights[i] > 0:
+            if best[g] < 0 or ranks[i] < ranks[best[g]]:
+                best[g], counts[g] = i, 0
+            if ranks[i] == ranks[best[g]]:
+                counts[g] += weights[i]
+    return best, counts

@@ -27,7 +27,7 @@ from headwater.compiler.linear import Engines
 from headwater.errors import NotSupported, UnreadableCatalog
 from headwater.frontend.origins import Sought
 from headwater.frontend.recompute import Recompute
-from headwater.store.registry import CLASSES, FIELDS, NAMES
+from headwater.store.registry import CLASSES, FIELDS, LATER, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -131,7 +131,7 @@ class Decoder:
         for name, names in self.classes.items():
             if name not in CLASSES:
                 raise UnreadableCatalog(f"there is no class {name!r}; {_WAY_OUT}")
-            if names != FIELDS[CLASSES[name]]:
+            if names != [each for each in FIELDS[CLASSES[name]] if each in names or each not in LATER[CLASSES[name]]]:
                 raise UnreadableCatalog(
                     f"the class {name!r} has the fields {', '.join(FIELDS[CLASSES[name]])}, "
                     f"and not {', '.join(names)}; {_WAY_OUT}"

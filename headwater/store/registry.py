@@ -62,3 +62,7 @@ NAMES: Mapping[type, str] = {each: name for name, each in CLASSES.items()}
 FIELDS: Mapping[type, list[str]] = {
     kind: [each.name for each in fields(kind) if each.metadata.get("stored", True)] for kind in NAMES
 }
+# Fields that came after the first release that stored the class: what it has stored without them means their defaults.
+LATER: Mapping[type, frozenset[str]] = {
+    kind: frozenset(each.name for each in fields(kind) if each.metadata.get("later", False)) for kind in NAMES
+}

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from headwater.errors import EvaluationFailed
 from headwater.operators import aggregate as aggregates
+from headwater.operators import extremes
 from headwater.operators.accumulators import accumulator
 from headwater.operators.aggregate import Aggregate, Extreme, Measure
 
@@ -32,7 +33,7 @@ def measure(name: str, *columns: int, condition: int | None = None, distinct: bo
 
 
 def extreme(column: int, *, greatest: bool, condition: int | None = None) -> Extreme:
-    return Extreme(column, greatest, TYPES[column], condition)
+    return Extreme(column, greatest, TYPES[column], condition, counted=True)
 
 
 def rank(value: Any) -> Any:
@@ -194,6 +195,43 @@ def test_least_and_greatest_floats(script: list, keys: int) -> None:
         shown = [tuple(_plain_zero(value) for value in row) for row in driven.output.elements()]
         assert sorted(shown, key=repr) == sorted(bag(grouped(keys, functions)(driven.present)).elements(), key=repr)
     driven.repeat()
+
+
+def test_a_zero_that_is_left_is_the_one_shown() -> None:
+    driven = Driven(aggregate(0, [("", extreme(FLOAT, greatest=False))]), [TYPES])
+    for left, *changes in (
+        (None, (0.0, 1), (-0.0, 1)),
+        (-0.0, (0.0, -1)),
+        (0.0, (0.0, 1), (-0.0, -1)),
+        (-0.0, (0.0, -1), (-0.0, 1)),
+    ):
+        driven.step([delta_of([((None, None, None, value, None, None), weight) for value, weight in changes], TYPES)])
+        assert left is None or driven.output == bag([(left,)])
+
+
+@pytest.mark.parametrize("greatest", [True, False])
+def test_a_group_is_looked_through_only_when_its_last_best_row_goes(
+    greatest: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[int] = []
+    rescanned = extremes._rescanned
+    monkeypatch.setattr(extremes, "_rescanned", lambda *given: looks.append(1) or rescanned(*given))
+    driven = Driven(aggregate(1, [("", extreme(NUMBER, greatest=greatest))]), [TYPES])
+
+    def step(*changes: tuple[int, int]) -> tuple[int, Row]:
+        looks.clear()
+        driven.step([delta_of([((1.0, None, value, None, None, None), weight) for value, weight in changes], TYPES)])
+        (row,) = driven.output.elements()
+        return len(looks), row[1]
+
+    sign = -1 if greatest else 1
+    assert step((sign, 3), (2 * sign, 1)) == (0, sign)
+    assert step((sign, -2)) == (0, sign)
+    assert step((sign, -1), (3 * sign, 1)) == (1, 2 * sign)
+    assert step((2 * sign, 1), (3 * sign, -1)) == (0, 2 * sign)
+    assert step((2 * sign, -1)) == (0, 2 * sign), "that looking told how many there were"
+    assert step((0, 1), (2 * sign, -1)) == (0, 0)
 
 
 def _plain_zero(stand_in: Any) -> Any:
