@@ -16,13 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from benchmarks import tpch
 from benchmarks.data import Changing
 from benchmarks.load import facts
-from benchmarks.measuring import Recompute, commit, connected, forget_peak, load, note, require_equal, resident, seconds
+from benchmarks.measuring import Recompute, commit, connected, load, note, require_equal, seconds
 from benchmarks.workload import Figure, Scale, Workload
 from headwater.cluster import messages
 from headwater.cluster.messages import Message
@@ -32,7 +29,7 @@ from headwater.delta import Delta, one_batch
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     import headwater as hw
     from headwater.cluster.placement import Decision
@@ -45,9 +42,7 @@ QUERIES = {
     "join": "SELECT a, x, avg(b) AS ab, count(*) AS n FROM r JOIN s ON a = ttid WHERE b < 900 GROUP BY a, x",
 }
 LARGEST = 1_000_000
-ORDERS = 1_000
 ORDERS_OF_PLACES = tuple(permutations(MODES))
-ATTACHED = "TPC-H, attached"
 
 
 def partners() -> pa.Table:
@@ -74,10 +69,10 @@ def placements(name: str, scale: Scale) -> list[Figure]:
         table, spark = prepared(session, query, scale)
         recompute = spark.seconds(query, scale.recomputes)
         session.create_view("v", query)
-        in_turn(session, table, scale.rows // 100)
+        in_turn(session, table, scale.rows // 100, scale)
         for size in sizes(scale):
             note(f"commits of {size:,} rows")
-            took, last = in_turn(session, table, size)
+            took, last = in_turn(session, table, size, scale)
             waves, shards = last["cluster"].waves, last["cluster"].shards
             bare = bare_job(session.spark, one_batch(table.base.slice(0, size)), waves, shards, len(ORDERS_OF_PLACES))
             both = {place: took[place] for place in ("driver", "cluster")}
@@ -106,7 +101,7 @@ def sizes(scale: Scale) -> list[int]:
     return [size for size in (1_000, 10_000, 100_000, 300_000, LARGEST) if size <= scale.rows // 10]
 
 
-def in_turn(session: hw.Session, table: Changing, size: int) -> tuple[dict[str, float], dict[str, Decision]]:
+def in_turn(session: hw.Session, table: Changing, size: int, scale: Scale) -> tuple[dict[str, float], dict[str, Decision]]:
     """The median seconds in each place, and the last decision there.
 
     A commit finds what the one before has left, files that were not read yet and runs that are being merged: so each place
@@ -114,7 +109,8 @@ def in_turn(session: hw.Session, table: Changing, size: int) -> tuple[dict[str, 
     """
     found: dict[str, list[float]] = {place: [] for place in MODES}
     last: dict[str, Decision] = {}
-    for place in (place for order in ORDERS_OF_PLACES for place in order):
+    orders = ORDERS_OF_PLACES[:1] if scale.quick else ORDERS_OF_PLACES
+    for place in (place for order in orders for place in order):
         session.placement = place
         found[place].append(commit(session, "r", *table.change(size)))
         last[place] = session.executors.last
@@ -175,73 +171,6 @@ def loading(name: str, scale: Scale) -> list[Figure]:
     return [Figure(f"build, {name}", "build", "rows per second", scale.rows / took, "rows/s", len(table.base), {"s": took})]
 
 
-def tpch_attached(scale: Scale) -> list[Figure]:
-    """TPC-H ten times as large as in its own family: files are attached, views built on executors, and refreshed."""
-    directory = tpch.generated(scale, 10)
-    figures = []
-    with connected() as session:
-        spark = session.spark
-        names = ("customer", "orders", "lineitem")
-        frames = {name: spark.read.parquet(str(directory / f"{name}.parquet")) for name in names}
-        for name in names:
-            session.create_table(name, source=directory / f"{name}.parquet")
-        rows = frames["lineitem"].count()
-        refresh = _orders_again(directory)
-        forget_peak()
-        before = resident()
-        for query in ("q01", "q06", "q03"):
-            note(f"building {query} over {rows:,} items")
-            built = seconds(partial(session.create_view, query, tpch.QUERIES[query]))
-            figures.append(Figure(ATTACHED, query, "build", rows / built, "rows/s", rows, {"s": built}))
-        peak = resident("VmHWM") - before
-        note("refreshes")
-        times = [tpch.refresh_seconds(session, change) for change in refresh]
-        answers = _changed_tables(session.spark, frames, refresh)
-        for query in ("q01", "q06", "q03"):
-            note(f"recomputing {query} by Spark")
-            recompute = median(seconds(answers.sql(tpch.QUERIES[query]).toArrow) for _ in range(2))
-            require_equal(session.view(query).arrow(), answers.sql(tpch.QUERIES[query]).toArrow())
-            details = {"refresh_s": median(times), "recompute_s": recompute, "peak": peak}
-            figures.append(Figure(ATTACHED, query, "speedup", recompute / median(times), "×", ORDERS, details))
-    return figures
-
-
-def _orders_again(directory: Path) -> list[tpch.Refresh]:
-    """Orders with their items that go, and come again under other numbers."""
-    orders, items = (pq.ParquetFile(directory / f"{name}.parquet") for name in ("orders", "lineitem"))
-    first = tpch.plain(pa.Table.from_batches([next(orders.iter_batches(20 * ORDERS))]))
-    lines = tpch.plain(pa.Table.from_batches([next(items.iter_batches(20 * ORDERS))]))
-    last = pc.max(lines["l_orderkey"])
-    found = []
-    for number in range(6):
-        keys = first["o_orderkey"].slice(number * ORDERS // 2, ORDERS // 2)
-        keys = keys.filter(pc.less(keys, last))
-        going = {
-            "orders": first.filter(pc.is_in(first["o_orderkey"], keys)),
-            "lineitem": lines.filter(pc.is_in(lines["l_orderkey"], keys)),
-        }
-        coming = {name: _renumbered(rows) for name, rows in going.items()}
-        found.append(tpch.Refresh(going, coming))
-    return found
-
-
-def _renumbered(rows: pa.Table) -> pa.Table:
-    """The same orders under numbers that nobody has."""
-    return rows.set_column(0, rows.schema.field(0), pc.add(rows.column(0), 10**12).cast(rows.schema.field(0).type))
-
-
-def _changed_tables(spark: SparkSession, frames: dict[str, DataFrame], changes: list[tpch.Refresh]) -> SparkSession:
-    """A session in which the tables are as they should be after the changes."""
-    session = spark.newSession()
-    for name, key in (("orders", "o_orderkey"), ("lineitem", "l_orderkey")):
-        gone = session.createDataFrame(pa.concat_tables([change.going[name] for change in changes]).select([key])).distinct()
-        come = session.createDataFrame(pa.concat_tables([change.coming[name] for change in changes]))
-        path = frames[name].inputFiles()
-        session.read.parquet(*path).join(gone, key, "left_anti").unionByName(come).createOrReplaceTempView(name)
-    session.read.parquet(*frames["customer"].inputFiles()).createOrReplaceTempView("customer")
-    return session
-
-
 def summary(figures: list[Figure]) -> list[Figure]:
     """How good the choice of the place is, and how much quicker all cores are than one."""
     found = []
@@ -260,5 +189,4 @@ def summary(figures: list[Figure]) -> list[Figure]:
 WORKLOADS = (
     *(Workload(name, partial(placements, name)) for name in QUERIES),
     *(Workload(f"build, {name}", partial(loading, name)) for name in BUILDS),
-    Workload(ATTACHED, tpch_attached),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import (
+    attached,
     cluster,
     durable,
     incremental,
@@ -29,6 +30,7 @@ FAMILIES = {
     "load": Family(load.WORKLOADS),
     "durable": Family(durable.WORKLOADS),
     "cluster": Family(cluster.WORKLOADS, cluster.summary),
+    "attached": Family(attached.WORKLOADS),
     "provenance": Family(provenance.WORKLOADS),
     "recursion": Family(recursion.WORKLOADS),
 }

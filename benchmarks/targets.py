@@ -83,6 +83,7 @@ TARGETS = (
     ),
     Target("building on all cores to one core", "cluster", "all cores to one core", 1.5),
     Target("building on executors to one core of the driver", "cluster", "executors to one core", 1.5),
+    Target("TPC-H at scale 10 from attached files, each query", "attached", "speedup", 5),
     Target("deletions, absorption-lazy: rows exchanged by DRed to its own", "provenance", "exchange of dred", 10),
     Target("deletions, absorption-lazy: time of DRed to its own", "provenance", "time of dred", 10),
     Target("800 dense links: absorption-eager to lazy", "provenance", "eager to lazy", 50, kinds=("dense 800",)),
