@@ -79,7 +79,7 @@ def break_even(results: Results) -> Picture | None:
     figures = [figure for figure in results.figures if figure.measure == "share of recompute"]
     if not figures:
         return None
-    picture, ax = plt.subplots(figsize=(6, 4))
+    picture, ax = plt.subplots(figsize=(6, 5))
     for name, colour in zip(dict.fromkeys(figure.workload for figure in figures), (BLUE, ORANGE), strict=False):
         mine = [figure for figure in figures if figure.workload == name]
         ax.loglog([f.details["per_cent"] for f in mine], [f.value for f in mine], marker="o", color=colour, label=name)
@@ -90,7 +90,7 @@ def break_even(results: Results) -> Picture | None:
     ax.set_xlabel("rows changed, % of the table")
     ax.set_ylabel("refresh, as a multiple of Spark's time")
     ax.set_title("Large changes: where recomputing begins to win")
-    ax.legend()
+    ax.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
     return picture
 
 
