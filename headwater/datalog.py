@@ -30,7 +30,7 @@ class Program:
 def run(session: Session, text: str) -> Program:
     """Defines everything, or nothing if a part is refused."""
     program = read_program(text)
-    known = {entry.name: tuple(entry.arrow.names) for entry in session.snapshot.entries.values()}
+    known = {entry.name: tuple(entry.arrow.names) for entry in session.snapshot.catalog.shown.values()}
     stated, defined, questions = translated(program, known)
     tables: dict[str, Table] = {}
     views: dict[str, View] = {}

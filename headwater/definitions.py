@@ -17,6 +17,7 @@ from headwater.operators.linear import Linear
 from headwater.operators.regroup import Regroup
 from headwater.operators.values import Source
 from headwater.runtime.catalog import Catalog, TableEntry, ViewEntry
+from headwater.runtime.lifetimes import times_of
 from headwater.runtime.outside import Content
 from headwater.schema import arrow_schema
 from headwater.state.consolidation import consolidate
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from headwater.operators.operator import Key
     from headwater.runtime.catalog import Entry, Snapshot
     from headwater.runtime.driver import Backfill, Outer
+    from headwater.runtime.lifetimes import Lifetime
     from headwater.runtime.outside import Outside
 
 
@@ -51,21 +53,30 @@ class Definitions:
         self._empty = compiler
         self._recompute = recompute
 
-    def table(
-        self, now: Catalog, name: str, schema: StructType, key: Key | None, attached: Outside | None = None
+    def table(  # noqa: PLR0913, PLR0917  (what a table consists of)
+        self,
+        now: Catalog,
+        name: str,
+        schema: StructType,
+        key: Key | None,
+        attached: Outside | None = None,
+        lifetime: Lifetime | None = None,
     ) -> Definition:
         arrow = arrow_schema(schema)
         compiler = self._compiler(now)
         source = Step(Source(tuple(arrow.types), name), (), f"Table {name}")
         indexed = key if key is not None else tuple(range(len(arrow)))
         contents = compiler.arrange(source, indexed) if attached is None else _changes(source, indexed)
-        entry = TableEntry(name, schema, arrow, key, source, contents, attached)
-        return Definition(Catalog({**now.entries, name.lower(): entry}, compiler))
+        entry = TableEntry(name, schema, arrow, key, source, contents, attached, lifetime)
+        entries = {**now.entries, name.lower(): entry}
+        if entry.times is not None:
+            entries[entry.times] = _times(compiler, entry)
+        return Definition(Catalog(entries, compiler))
 
-    def with_rows(self, now: Catalog, outside: Outside) -> tuple[Definition, Outer]:
+    def with_rows(self, now: Catalog, outside: Outside, lifetime: Lifetime | None) -> tuple[Definition, Outer]:
         """A table attached to rows outside, or one that is to begin with them; what it loads."""
         name, is_lasting = outside.columns.name, outside.place is not None
-        defined = self.table(now, name, outside.schema, outside.key, outside if is_lasting else None)
+        defined = self.table(now, name, outside.schema, outside.key, outside if is_lasting else None, lifetime)
         return defined, {} if is_lasting else {defined.catalog.tables[name.lower()].source: Content(outside)}
 
     def attached_to(self, now: Catalog, table: TableEntry, outside: Outside) -> Definition:
@@ -95,7 +106,9 @@ class Definitions:
 
     def without(self, now: Catalog, name: str) -> Definition:
         """The catalog without a table or view."""
-        entries = {key: entry for key, entry in now.entries.items() if key != name.lower()}
+        dropped = now.entries[name.lower()]
+        gone = {name.lower(), dropped.times if isinstance(dropped, TableEntry) else None}
+        entries = {key: entry for key, entry in now.entries.items() if key not in gone}
         compiler = self._compiler(now)
         _forget_reading(compiler, name.lower())
         return _defined(entries, compiler)
@@ -168,6 +181,18 @@ class Definitions:
             raise DependentViews(
                 f"view {old.name!r} cannot be replaced by a query with other columns, because {names} read it; drop them first"
             )
+
+
+def _times(compiler: Compiler, table: TableEntry) -> TableEntry:
+    """What keeps when rows of a table were inserted, found by the columns by which these are known."""
+    from pyspark.sql.types import StructField, StructType, TimestampType
+
+    known = [table.schema.fields[i] for i in table.indexed]
+    schema = StructType([*known, StructField("time", TimestampType())])
+    arrow, name = arrow_schema(schema), times_of(table.name)
+    source = Step(Source(tuple(arrow.types), name), (), f"Table {name}")
+    contents = compiler.arrange(source, tuple(range(len(known))))
+    return TableEntry(name, schema, arrow, None, source, contents)
 
 
 def _changes(source: Step, key: Key) -> Step:

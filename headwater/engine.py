@@ -88,7 +88,7 @@ class Engine:
     def analyse(self, query: str | DataFrame, now: Catalog, view: str | None = None) -> Query:
         """What Spark makes of a query over the tables and views there are, for a view of that name or for one answer."""
         if isinstance(query, str):
-            schemas = {entry.name: entry.schema for entry in now.entries.values()}
+            schemas = {entry.name: entry.schema for entry in now.shown.values()}
             return recursive_query(self.analyser, query, schemas, view) or self.analyser.sql(query, schemas, view)
         if not hasattr(query, "_jdf"):
             raise NotSupported(
@@ -113,7 +113,7 @@ class Engine:
 
     def once(self, session: Session, text: str, now: Catalog, content: Backfill) -> Answer:
         """The answer of a query that gives another one each time, from Spark."""
-        entries = {entry.name: entry for entry in now.entries.values()}
+        entries = {entry.name: entry for entry in now.shown.values()}
         read = self.analyser.mentioned(text, entries)
         contents = {name: self._rows(entries[name], content) for name in read}
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from headwater.answers import Answer, change_table, table_of
@@ -107,6 +108,21 @@ class Table(Relation):
         entry = self._entry
         assert isinstance(entry, TableEntry)
         return None if entry.key is None else tuple(entry.arrow.names[i] for i in entry.key)
+
+    @property
+    def ttl(self) -> timedelta | None:
+        """How long its rows live, if not until they are deleted."""
+        entry = self._entry
+        assert isinstance(entry, TableEntry)
+        return None if entry.lifetime is None else timedelta(microseconds=entry.lifetime.ttl)
+
+    @property
+    def event_time(self) -> str | None:
+        """The column from whose time on a row lives; None if it lives from when it was inserted."""
+        entry = self._entry
+        assert isinstance(entry, TableEntry)
+        column = None if entry.lifetime is None else entry.lifetime.event_time
+        return None if column is None else entry.arrow.names[column]
 
     def insert(self, rows: object) -> int:
         return self._session.insert(self._name, rows)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from headwater.answers import Answer, table_of
+from headwater.clocks import Clock
 from headwater.cluster.cluster import Cluster
 from headwater.cluster.lending import Lending
 from headwater.cluster.placement import Placement, require_mode
@@ -37,6 +38,7 @@ from headwater.errors import (
     UnknownName,
     ViewCycle,
 )
+from headwater.expiring import Expiring, lifetime_of
 from headwater.relations import Past, Table, View
 from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
@@ -48,6 +50,7 @@ from headwater.transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime, timedelta
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -77,6 +80,7 @@ def connect(  # noqa: PLR0913  (each a choice of its own)
     retain: int | str = 10_000,
     memory: int | str | None = None,
     placement: str = "auto",
+    clock: str | datetime = "wall",
 ) -> Session:
     """A session on local Spark, started when first needed, or on the one given.
 
@@ -86,11 +90,13 @@ def connect(  # noqa: PLR0913  (each a choice of its own)
     memory when the session is closed, or in the background. `retain` says how long changes, and so the past, can be read: a
     number of epochs, or an age such as "7 days". With `memory`, in bytes or as "2 GB", state that is not on disk yet, and what
     it takes to merge it, are kept below that; the rest is read from disk where it is needed. `placement` says where epochs are
-    run: in the driver, on Spark's executors (cluster), or where it is expected to be quicker (auto).
+    run: in the driver, on Spark's executors (cluster), or where it is expected to be quicker (auto). By the `clock`, rows of
+    tables with a ttl expire: that of the wall, that of the data (the latest event time there was), or one that stands at the
+    datetime given until `advance`.
     """
     if mode not in ("r", "w"):
         raise InvalidOption(f'mode is "w" for the one writer or "r" for readers, not {mode!r}')
-    session = Session(spark, require_mode(placement))
+    session = Session(spark, require_mode(placement), clock)
     if directory is not None:
         session._open(directory, mode, durability, retain, memory)  # noqa: SLF001  (a part of how a session begins)
     return session
@@ -99,7 +105,7 @@ def connect(  # noqa: PLR0913  (each a choice of its own)
 class Session:
     """Tables that change and views that stay exact."""
 
-    def __init__(self, spark: SparkSession | None = None, placement: str = "auto") -> None:
+    def __init__(self, spark: SparkSession | None = None, placement: str = "auto", clock: str | datetime = "wall") -> None:
         self._given = spark
         self._closed = False
         self._writer: int | None = None
@@ -107,6 +113,7 @@ class Session:
         self._reader: Reader | None = None
         self._zone: str | None = None
         self.epochs = Epochs()
+        self._expiring = Expiring(self, Clock(clock))
         self._place(ScratchYards(), placement)
 
     def _place(self, yards: Yards, mode: str) -> None:
@@ -128,6 +135,7 @@ class Session:
             self._place(StoreYards(self._store), self.placement)
             for view in wanted:
                 self._make_again(view)
+            self._expiring.begin()
 
     # -- where we are
 
@@ -169,6 +177,22 @@ class Session:
     def placement(self, mode: str) -> None:
         self.executors.mode = require_mode(mode)
 
+    # -- time
+
+    @property
+    def now(self) -> datetime | None:
+        """The time by the clock of the session; None if that is the clock of data of which there was none yet."""
+        return self._expiring.clock.shown()
+
+    def advance(self, to: datetime | timedelta | str) -> int:
+        """Lets the clock go on to a time, or by a span such as "10 minutes"; rows that are due then expire. Gives the epoch."""
+        self._require_no_transaction()
+        self._require_open()
+        self._require_writer()
+        self._expiring.clock.advance(to)
+        self._expiring.run()
+        return self.epoch
+
     # -- epochs of others, and of the past
 
     def refresh(self) -> int:
@@ -199,7 +223,7 @@ class Session:
 
     # -- tables
 
-    def create_table(
+    def create_table(  # noqa: PLR0913  (each a choice of its own)
         self,
         name: str,
         schema: str | StructType | None = None,
@@ -207,12 +231,17 @@ class Session:
         key: str | Sequence[str] | None = None,
         source: DataFrame | str | Path | None = None,
         format: str | None = None,  # noqa: A002  (the public name)
+        ttl: str | timedelta | None = None,
+        event_time: str | None = None,
     ) -> Table:
         """A new table; `schema` as in CREATE TABLE, `key` the column or columns that identify a row.
 
         It is empty, or has the rows of a `source`, and its columns, if there is no schema. A Spark DataFrame is loaded, as one
         job on the executors. A path of files, in the `format` parquet or another one that Spark reads, and the name of a table
         of Spark's catalog are attached: their rows stay where they are, and must stay as they are.
+
+        With a `ttl`, such as "10 minutes", a row lives for so long from the time in the column `event_time`, for ever if that
+        is NULL, or from when it was inserted.
         """
         with self._defining() as now:
             self._require_free(name)
@@ -221,13 +250,21 @@ class Session:
                 if schema is None:
                     raise InvalidSchema("a table has columns: give a schema, or a source that has them")
                 struct = self._engine.schema(schema)
-                self._define(definitions.table(now, name, struct, _key(struct, key)))
+                lifetime = lifetime_of(struct, ttl, event_time)
+                self._expiring.require_times(name, lifetime)
+                self._define(definitions.table(now, name, struct, _key(struct, key), lifetime=lifetime))
             else:
                 given = self._engine.source(source, format)
                 struct = self._engine.schema(given.columns if schema is None else schema)
                 outside = given.outside(name, struct, _key(struct, key))
+                lifetime = lifetime_of(struct, ttl, event_time)
+                if lifetime is not None and (outside.place is not None or lifetime.event_time is None):
+                    raise NotSupported(
+                        "rows that are attached do not expire, and rows that are loaded expire by an event_time of their own; "
+                        "create the table without a source, and insert the rows"
+                    )
                 require_sound(outside)
-                self._define(*definitions.with_rows(now, outside))
+                self._define(*definitions.with_rows(now, outside, lifetime))
         return Table(self, name.lower())
 
     def table(self, name: str) -> Table:
@@ -235,7 +272,8 @@ class Session:
         return Table(self, name.lower())
 
     def tables(self) -> Mapping[str, Table]:
-        return MappingProxyType({entry.name: Table(self, key) for key, entry in self.snapshot.tables.items()})
+        shown = self.snapshot.catalog.shown
+        return MappingProxyType({e.name: Table(self, key) for key, e in shown.items() if isinstance(e, TableEntry)})
 
     def drop_table(self, name: str) -> None:
         with self._defining() as now:
@@ -305,19 +343,19 @@ class Session:
         """Adds rows, as one epoch; gives its number."""
         with self.transaction() as transaction:
             transaction.insert(table, rows)
-        return self.epoch
+        return self._epoch_of(transaction)
 
     def delete(self, table: str, rows: object) -> int:
         """Removes rows, each of which must be there, as one epoch."""
         with self.transaction() as transaction:
             transaction.delete(table, rows)
-        return self.epoch
+        return self._epoch_of(transaction)
 
     def upsert(self, table: str, rows: object) -> int:
         """Adds rows in place of those with the same key, as one epoch."""
         with self.transaction() as transaction:
             transaction.upsert(table, rows)
-        return self.epoch
+        return self._epoch_of(transaction)
 
     def replace(self, table: str, source: DataFrame | str | Path, *, format: str | None = None) -> int:  # noqa: A002
         """Gives a table the rows of a source, as one epoch, which changes what differs; gives its number.
@@ -336,7 +374,7 @@ class Session:
             require_sound(new)
             with self._committing() as transaction:
                 transaction.become(entry, new)
-            epoch = self.epoch
+            epoch = self._epoch_of(transaction)
             if entry.attached is not None and new.place is not None:
                 self._define(self._engine.definitions.attached_to(self.snapshot.catalog, entry, new))
         return epoch
@@ -346,7 +384,7 @@ class Session:
         """Changes of any tables that become one epoch at the end of the block, or nothing if anything fails."""
         with self._committing() as transaction:
             yield transaction
-        self.epochs.tell()
+        self._afterwards()
 
     @contextmanager
     def _committing(self) -> Iterator[Transaction]:
@@ -355,7 +393,7 @@ class Session:
         self._require_writer()
         self.epochs.journal.make_room()
         with self.noticing_damage(), self.epochs.writing:
-            transaction = Transaction(self, Staging(self.snapshot))
+            transaction = Transaction(self, Staging(self.snapshot, self._expiring.clock.now()))
             self._writer = get_ident()
             try:
                 yield transaction
@@ -364,7 +402,18 @@ class Session:
                 self._writer = None
                 transaction.close()
             self._require_open()
-            self.epochs.commit(changes, advanced)
+            transaction.epoch = self.epochs.commit(changes, advanced)
+            self._expiring.noted(changes)
+
+    def _afterwards(self) -> None:
+        """What follows an epoch when its locks are released."""
+        self._expiring.follow()
+        self.epochs.tell()
+
+    @staticmethod
+    def _epoch_of(transaction: Transaction) -> int:
+        assert transaction.epoch is not None
+        return transaction.epoch
 
     # -- SQL
 
@@ -404,6 +453,7 @@ class Session:
     def close(self) -> None:
         """Gives everything back; a Spark session that was given stays as it is."""
         if not self._closed:
+            self._expiring.close(wait=self._writer != get_ident())
             if self._store is not None:
                 self._store.close()
             self.executors.close()
@@ -456,10 +506,10 @@ class Session:
     def _find(self, name: str, now: Snapshot | None = None) -> Entry | None:
         if not isinstance(name, str):
             raise InvalidName(f"{name!r} is not the name of a table or view: names are text")
-        return (self.snapshot if now is None else now).entries.get(name.lower())
+        return (self.snapshot if now is None else now).catalog.shown.get(name.lower())
 
     def _unknown(self, name: str, kind: str = "table or view") -> HeadwaterError:
-        names = ", ".join(repr(entry.name) for entry in self.snapshot.entries.values()) or "none yet"
+        names = ", ".join(repr(entry.name) for entry in self.snapshot.catalog.shown.values()) or "none yet"
         return UnknownName(f"there is no {kind} {name!r}; there are: {names}")
 
     def _require_free(self, name: str) -> None:
@@ -507,7 +557,7 @@ class Session:
         self._require_writer()
         with self.epochs.defining:
             yield self.snapshot.catalog
-        self.epochs.tell()
+        self._afterwards()
 
     def _require_no_transaction(self) -> None:
         if self._writer == get_ident():

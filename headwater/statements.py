@@ -57,7 +57,9 @@ class Runner:
         existing = self._session.tables()
         if statement.if_not_exists and statement.name.lower() in {name.lower() for name in existing}:
             return self._session.table(statement.name)
-        return self._session.create_table(statement.name, statement.columns_ddl, key=statement.key)
+        return self._session.create_table(
+            statement.name, statement.columns_ddl, key=statement.key, ttl=statement.ttl, event_time=statement.event_time
+        )
 
     def _create_view(self, statement: statements.CreateView) -> Any:  # noqa: ANN401  (a view)
         existing = {name.lower() for name in self._session.views()}
@@ -136,7 +138,7 @@ class Runner:
         return self._texts(["view", "class", "refresh", "rows", "why"], rows)
 
     def _describe(self, statement: statements.Describe) -> Answer:
-        entry = self._session.snapshot.entries.get(statement.name.lower())
+        entry = self._session.snapshot.catalog.shown.get(statement.name.lower())
         is_view = isinstance(entry, ViewEntry)
         if entry is None or (statement.kind == "view" and not is_view) or (statement.kind == "table" and is_view):
             raise UnknownName(f"there is no {statement.kind or 'table or view'} {statement.name!r}")

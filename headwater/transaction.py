@@ -27,6 +27,8 @@ class Transaction:
     def __init__(self, session: Session, staging: Staging) -> None:
         self._session = session
         self._open: Staging | None = staging
+        self.epoch: int | None = None
+        """The number of the epoch that it became."""
 
     def insert(self, table: str, rows: object) -> None:
         entry = self._session.table_entry(table)

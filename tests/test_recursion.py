@@ -282,3 +282,51 @@ def test_a_directory_goes_on(tmp_path: Path, spark: SparkSession) -> None:
         assert sorted(session.view("reach").rows()) == [(a, b) for a in (1, 2, 3, 4) for b in (1, 2, 3, 4)]
         session.delete("edge", [(2, 3, 1)])
         assert content(session) == [[(1, 2), (3, 1), (3, 2), (3, 4), (4, 1), (4, 2)], [(1, 0), (2, 5)]]
+
+
+WITHIN = [
+    "SELECT d, count(*) AS n FROM ({}) AS x GROUP BY d",
+    "SELECT e.src, x.d FROM edge e JOIN ({}) AS x ON e.dst = x.s WHERE e.cost > 1",
+    "WITH a AS (SELECT src FROM edge), b AS ({}) SELECT a.src, b.d FROM a JOIN b ON a.src = b.s",
+    "SELECT src FROM edge WHERE dst IN (SELECT d FROM ({}) AS x WHERE x.s = 3)",
+    "SELECT s, d FROM ({}) AS x WHERE NOT EXISTS (SELECT 1 FROM ({}) AS y WHERE y.s = x.d AND y.d = x.s)",
+    "WITH RECURSIVE t(s, d) AS ({} UNION SELECT t.d, t.s FROM t) SELECT * FROM t JOIN ({}) AS y USING (s, d)",
+    (
+        "WITH RECURSIVE t(n) AS (SELECT s FROM ({}) AS x UNION SELECT n + 1 FROM t WHERE n < 6) "
+        "SELECT * FROM (WITH RECURSIVE u(n) AS (SELECT n FROM t UNION SELECT n + 1 FROM u WHERE n < 8) SELECT * FROM u) AS z"
+    ),
+]
+
+
+@pytest.mark.parametrize("query", WITHIN)
+def test_a_recursion_within_a_query(session: hw.Session, query: str) -> None:
+    """Against DuckDB, which knows it anywhere."""
+    text = query.replace("({} UNION", f"(SELECT * FROM ({REACH}) AS z UNION").replace("{}", REACH)
+    view = session.create_view("v", text)
+    connection = duckdb.connect()
+    for change in ([(4, 5, 1), (5, 4, 9)], [(9, 1, 2)]):
+        session.insert("edge", change)
+        connection.execute("CREATE OR REPLACE TABLE edge (src BIGINT, dst BIGINT, cost INT)")
+        connection.executemany("INSERT INTO edge VALUES (?, ?, ?)", session.table("edge").rows())
+        assert Counter(view.rows()) == Counter(connection.execute(text).fetchall())
+    session.delete("edge", [(3, 1, 1), (4, 5, 1)])
+    connection.execute("DELETE FROM edge WHERE (src, dst) IN ((3, 1), (4, 5))")
+    assert Counter(view.rows()) == Counter(connection.execute(text).fetchall())
+    assert Counter(session.sql(text).rows()) == Counter(view.rows())
+
+
+def test_a_recursion_within_a_query_sees_nothing_of_it(session: hw.Session) -> None:
+    for query in (
+        (
+            "WITH a AS (SELECT * FROM edge) SELECT * FROM (WITH RECURSIVE r(n) AS (SELECT src FROM a UNION SELECT n FROM r) "
+            "SELECT * FROM r) AS x"
+        ),
+        "SELECT * FROM edge o WHERE EXISTS (WITH RECURSIVE r(n) AS (SELECT o.src UNION SELECT n FROM r) SELECT * FROM r)",
+        (
+            "WITH RECURSIVE t(n) AS (SELECT src FROM edge UNION SELECT n FROM (WITH RECURSIVE u(n) AS (SELECT n FROM t UNION "
+            "SELECT n FROM u) SELECT * FROM u) AS x) SELECT * FROM t"
+        ),
+    ):
+        with pytest.raises(NotSupported, match="put it at the beginning"):
+            session.create_view("v", query)
+    assert not session.views()

@@ -6,11 +6,16 @@
 Relations that reach each other are one fixpoint; the others are queries over those before them. The columns of a recursive
 relation are those of the branches that do not need it; then Spark says what their union with the other branches would be, and
 if that is wider (INT and BIGINT), the relation is that, and is analysed again.
+
+A recursion that stands in parentheses within a query is put together first, and is one more relation to the query around it:
+
+    SELECT … FROM (WITH RECURSIVE r AS (…) SELECT … FROM r) AS x   →   SELECT … FROM (SELECT * FROM recursion1) AS x
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructField, StructType
@@ -18,16 +23,16 @@ from pyspark.sql.types import StructField, StructType
 from headwater.algebra import plan
 from headwater.algebra.origin import Reading
 from headwater.algebra.plan import Fixpoint, Limits, Node, Recursive, Scan
-from headwater.errors import InvalidQuery, NotSupported
+from headwater.errors import InvalidQuery, NotSupported, UnknownName
 from headwater.frontend.catalyst import Query
 from headwater.frontend.statements import parse_query
-from headwater.frontend.statements.ctes import read_recursion
+from headwater.frontend.statements.ctes import Recursion, read_recursion, recursions_within
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from headwater.frontend.catalyst import Analyser
-    from headwater.frontend.statements.ctes import Recursion, Relation
+    from headwater.frontend.statements.ctes import Relation
 
 # So often the types of a relation may become wider: `x * 1.5` of decimals would for ever.
 _WIDENINGS = 8
@@ -37,11 +42,12 @@ _ROWS = "spark.sql.cteRecursionRowLimit"
 
 
 def recursive_query(analyser: Analyser, text: str, relations: Mapping[str, StructType], view: str | None) -> Query | None:
-    """What a query that begins with WITH RECURSIVE means; None if it does not begin so."""
-    recursion = read_recursion(parse_query(text))
-    if recursion is None:
+    """What a query means that begins with WITH RECURSIVE, or has one within; None if it has none."""
+    query = parse_query(text)
+    recursion = read_recursion(query)
+    if recursion is None and not recursions_within(query):
         return None
-    return composed(analyser, recursion, parse_query(text), relations, view)
+    return composed(analyser, recursion or Recursion((), query), query, relations, view)
 
 
 def composed(
@@ -73,6 +79,8 @@ class _Composing:
         self._view = view
         self._names = [relation.name.lower() for relation in recursion.relations]
         self._tables = {name: schema for name, schema in relations.items() if name.lower() not in self._names}
+        self._relations = relations
+        self._within: dict[str, str] = {}
         self._known: dict[str, _Known] = {}
         self.sources: set[str] = set()
         self.reads = {
@@ -86,12 +94,39 @@ class _Composing:
 
     def analysed(self, what: str, text: str, schemas: Mapping[str, StructType] | None = None) -> Query:
         """What Spark makes of a text over what is known, and some more schemas."""
+        text = self._without_recursions(text)
         known = {name: each.schema for name, each in self._known.items()}
         query = self._analyser.sql(text, {**self._tables, **known, **(schemas or {})}, self._view)
         if query.root is None:
             raise NotSupported(f"{what} has {query.unreadable}, which cannot stand beside WITH RECURSIVE")
-        self.sources |= {name for name in query.sources if name.lower() not in self._names}
+        self.sources |= {name for name in query.sources if name.lower() not in self._names and name.lower() not in self._known}
         return query
+
+    def _without_recursions(self, text: str) -> str:
+        """The text with names in place of the recursions within it, which are known from then on."""
+        for start, end in reversed(recursions_within(text)):
+            inner = text[start:end]
+            known = {name: each.schema for name, each in self._known.items()}
+            try:
+                query = recursive_query(self._analyser, inner, {**self._tables, **known}, self._view)
+            except UnknownName as error:
+                raise NotSupported(
+                    "a WITH RECURSIVE within a query sees tables, views, and relations of a WITH RECURSIVE before it, but "
+                    f"nothing else of the query around it; put it at the beginning of the whole query: {error}"
+                ) from error
+            assert query is not None
+            name = self._fresh(inner)
+            self.sources |= {source for source in query.sources if source.lower() not in self._known}
+            self._known[name] = _Known(query.schema, self.placed(query))
+            text = f"{text[:start]}SELECT * FROM {name}{text[end:]}"
+        return text
+
+    def _fresh(self, inner: str) -> str:
+        """The name of a recursion within: the same text has the same one."""
+        if inner not in self._within:
+            used = {name.lower() for name in self._relations} | set(self._names) | set(self._known)
+            self._within[inner] = next(name for i in count(1) if (name := f"recursion{i}") not in used)
+        return self._within[inner]
 
     def placed(self, query: Query, numbers: Mapping[str, int] | None = None) -> Node:
         """The plan of a query, with what its names stand for: relations by their numbers in a fixpoint, others as they are."""

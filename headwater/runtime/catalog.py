@@ -16,6 +16,7 @@ from headwater.delta import positional
 from headwater.errors import LostState
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import NOTHING_OUTSIDE, Backfill
+from headwater.runtime.lifetimes import is_hidden, times_of
 from headwater.runtime.outside import Content
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from headwater.operators.operator import Key, State
     from headwater.operators.ordering import Order
     from headwater.runtime.driver import Outer
+    from headwater.runtime.lifetimes import Lifetime
     from headwater.runtime.outside import Outside
     from headwater.state.arrangement import Arrangement
 
@@ -47,10 +49,17 @@ class TableEntry:
     source: Step
     contents: Step
     attached: Outside | None = None
+    lifetime: Lifetime | None = None
+    """How long its rows live, if not until they are deleted."""
 
     @property
     def output(self) -> Step:
         return self.source
+
+    @property
+    def times(self) -> str | None:
+        """The table, by its name in lower case, that says when rows of this one were inserted, if that matters."""
+        return times_of(self.name).lower() if self.lifetime is not None and self.lifetime.event_time is None else None
 
     @cached_property
     def rows(self) -> pa.Schema:
@@ -104,6 +113,16 @@ class Catalog:
     @cached_property
     def views(self) -> dict[str, ViewEntry]:
         return {name: entry for name, entry in self.entries.items() if isinstance(entry, ViewEntry)}
+
+    @cached_property
+    def shown(self) -> dict[str, Entry]:
+        """The tables and views that users know of."""
+        return {name: entry for name, entry in self.entries.items() if not is_hidden(name)}
+
+    @cached_property
+    def soft(self) -> list[TableEntry]:
+        """The tables whose rows live for a time."""
+        return [table for table in self.tables.values() if table.lifetime is not None]
 
     @cached_property
     def steps(self) -> list[Step]:

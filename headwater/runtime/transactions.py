@@ -21,6 +21,7 @@ import pyarrow as pa
 from headwater.delta import Delta
 from headwater.errors import DuplicateKey, InvalidRows, MissingKey, MissingRow, NullKey
 from headwater.runtime.driver import Backfill
+from headwater.runtime.lifetimes import stamped, withdrawn
 from headwater.runtime.outside import Content
 from headwater.state import sharing
 from headwater.state.consolidation import consolidate, group_rows
@@ -67,10 +68,11 @@ class Staged:
 
 
 class Staging:
-    """The tables as they will be, beside a snapshot that stays as it is."""
+    """The tables as they will be, beside a snapshot that stays as it is; what is inserted, is so at the time `now`."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, now: int = 0) -> None:
         self._snapshot = snapshot
+        self._now = now
         self._staged: dict[str, Staged] = {}
 
     def net(self) -> tuple[dict[str, Delta], dict[Step, State]]:
@@ -109,6 +111,7 @@ class Staging:
         elif staged.deletes:
             staged = replace(staged, cancels=True)
         self._add(table, staged, Delta.inserting(rows))
+        self._time(table, came=Delta.inserting(rows))
 
     def delete(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         """Removes rows; each must be there, as often as it is removed, which is only known of tables that are not attached."""
@@ -129,6 +132,7 @@ class Staging:
                 f"and {int(wanted.weights[first])} should be deleted; {_count(len(missing))} like this. Nothing was changed"
             )
         self._add(table, staged, -wanted, deletes=True)
+        self._time(table, gone=wanted)
 
     def upsert(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         """Inserts rows, each in place of the one with the same key, if there is one."""
@@ -148,6 +152,7 @@ class Staging:
             # A row that is replaced by its like is no change.
             delta = consolidate(Delta.concat([Delta(found.rows, -found.weights), delta]))
         self._add(table, staged, delta)
+        self._time(table, gone=Delta(found.rows, found.weights), came=Delta.inserting(rows))
 
     def replace(self, table: TableEntry, old: pa.RecordBatch, new: pa.RecordBatch) -> None:
         """Removes rows and inserts others at once, so that keys may be exchanged between rows."""
@@ -163,6 +168,7 @@ class Staging:
     def change(self, table: TableEntry, delta: Delta) -> None:
         """Changes rows as a delta says that is known to fit."""
         self._add(table, replace(self._state(table), cancels=True), delta)
+        self._time(table, gone=-delta.where(delta.weights < 0), came=delta.where(delta.weights > 0))
 
     def kept(self, table: TableEntry) -> Arrangement:
         """What is kept of a table, with all changes so far."""
@@ -172,6 +178,18 @@ class Staging:
         if len(delta):
             staged = replace(staged, waiting=(*staged.waiting, delta), deletes=deletes)
         self._staged[table.name.lower()] = staged
+
+    def _time(self, table: TableEntry, gone: Delta | None = None, came: Delta | None = None) -> None:
+        """Keeps the times at which rows were inserted, where how long they live depends on it."""
+        if table.times is None:
+            return
+        times = self._snapshot.tables[table.times]
+        if gone is not None and len(gone):
+            staged = self._settled(times)
+            change = withdrawn(staged.contents, gone.select(table.indexed))
+            self._add(times, replace(staged, cancels=True), change)
+        if came is not None and len(came):
+            self._add(times, replace(self._state(times), cancels=True), stamped(came.select(table.indexed), self._now))
 
     def _state(self, table: TableEntry) -> Staged:
         return self._staged.get(table.name.lower()) or Staged(self._snapshot.kept(table))

@@ -148,7 +148,7 @@ class Arrangement:
             return self._no_matches(wanted)
         asked = _joined([asked for _, asked, _ in found])
         weights = end_to_end([run.weights_at(at) for run, _, at in found])
-        rows = self._rows_at([(run.block, at) for run, _, at in found], wanted)
+        rows = self.rows_at([(run, at) for run, _, at in found], wanted)
         # Rows of one run are different, but perhaps not in the columns wanted.
         return Matches(asked, rows, weights, settled=wanted is None and len(found) == 1)
 
@@ -258,6 +258,10 @@ class Arrangement:
     def total(self) -> int:
         """The sum of all weights: how many rows there are, each counted as often as it is there."""
         return sum(run.total for run in self._runs)
+
+    def rows_at(self, places: Sequence[tuple[Run, Indices]], wanted: tuple[int, ...] | None = None) -> pa.RecordBatch:
+        """The rows at some places of its runs, one or more: all columns, or the wanted ones."""
+        return self._rows_at([(run.block, at) for run, at in places], wanted)
 
     def sample(self, count: int) -> pa.RecordBatch:
         """Some of the rows; they lie in the order of hashes, so any of them are as good as others."""

@@ -18,6 +18,7 @@ from headwater.compiler.compiler import Compiler, Known
 from headwater.compiler.dataflow import Step
 from headwater.errors import NotSupported, UnreadableCatalog
 from headwater.runtime.catalog import Catalog, TableEntry, ViewEntry
+from headwater.runtime.lifetimes import Lifetime, is_hidden
 from headwater.runtime.outside import Place
 from headwater.schema import arrow_schema
 from headwater.store.codec import Decoder, Encoder
@@ -71,6 +72,8 @@ def _described(entry: Entry, encoder: Encoder, numbers: Mapping[Step, int]) -> J
         if entry.attached is not None:
             assert entry.attached.place is not None
             plain["attached"] = asdict(entry.attached.place)
+        if entry.lifetime is not None:
+            plain["lifetime"] = asdict(entry.lifetime)
         return {"kind": "table", **described, "key": encoder.number(entry.key), "source": numbers[entry.source], "plain": plain}
     more = {"query": encoder.number(entry.query), "refresh": entry.refresh, "order": encoder.number(entry.order)}
     return {"kind": "view", **described, **more, "output": numbers[entry.output], "plain": {"text": entry.query.text}}
@@ -111,11 +114,13 @@ def decode_tables(described: Json, engine: Engine) -> tuple[Catalog, dict[int, S
     catalog = Catalog()
     kept: dict[int, Step] = {}
     for entry in described["entries"]:
-        if entry["kind"] == "table":
+        if entry["kind"] == "table" and not is_hidden(entry["name"]):
             columns, key = StructType.fromJson(entry["plain"]["columns"]), entry["plain"]["key"]
             key = None if key is None else tuple(key)
             attached = _attached(entry, columns, key, engine)
-            catalog = engine.definitions.table(catalog, entry["name"], columns, key, attached).catalog
+            catalog = engine.definitions.table(catalog, entry["name"], columns, key, attached, _lifetime(entry)).catalog
+    for entry in described["entries"]:
+        if entry["kind"] == "table":
             kept[entry["contents"]] = catalog.tables[entry["name"].lower()].contents
     views = [Wanted(e["name"], e["plain"]["text"], e["refresh"]) for e in described["entries"] if e["kind"] == "view"]
     return catalog, kept, views
@@ -127,12 +132,19 @@ def _attached(described: Json, schema: StructType, key: Key | None, engine: Engi
     return None if place is None else engine.outside(described["name"], schema, key, Place(**place))
 
 
+def _lifetime(described: Json) -> Lifetime | None:
+    """How long the rows of a table live; releases before that say nothing of it."""
+    said = described["plain"].get("lifetime")
+    return None if said is None else Lifetime(**said)
+
+
 def _entry(described: Json, values: list[Any], steps: list[Step], engine: Engine) -> Entry:
     name, schema, contents = described["name"], values[described["schema"]], steps[described["contents"]]
     if described["kind"] == "table":
         key = values[described["key"]]
         attached = _attached(described, schema, key, engine)
-        return TableEntry(name, schema, arrow_schema(schema), key, steps[described["source"]], contents, attached)
+        source, arrow = steps[described["source"]], arrow_schema(schema)
+        return TableEntry(name, schema, arrow, key, source, contents, attached, _lifetime(described))
     return ViewEntry(
         name=name,
         query=values[described["query"]],

@@ -89,7 +89,7 @@ def inspect(disk: Disk, decode: Callable[[Any], Catalog]) -> Inspection:
             first_epoch=min((segment.first for segment in segments), default=None),
         ),
         bytes=sum(sizes.values()),
-        relations=tuple(_relation(entry, now.entries[name], now, catalog, states) for name, entry in catalog.entries.items()),
+        relations=tuple(_relation(entry, now.entries[name], now, catalog, states) for name, entry in catalog.shown.items()),
     )
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headwater.durations import microseconds
 from headwater.errors import InvalidOption, StorageFailed, UnknownFormat, UnreadableCatalog
 from headwater.runtime.epochs import Epochs
 from headwater.runtime.history import History
@@ -31,9 +32,7 @@ if TYPE_CHECKING:
 
 # Rows of the latest changes of each table and view that are kept in memory.
 _RECENT = 10_000
-_AGE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(second|minute|hour|day|week)s?\s*")
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)(?:i?[bB])?\s*")
-_SECONDS = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 
 
 def disk_at(directory: str | Path) -> Disk:
@@ -49,10 +48,10 @@ def retention(retain: int | str) -> Retention:
     """How long changes are kept: a number of epochs, or an age such as '7 days'."""
     if isinstance(retain, int) and not isinstance(retain, bool) and retain >= 0:
         return Retention(epochs=retain)
-    match = _AGE.fullmatch(retain) if isinstance(retain, str) else None
-    if match is None:
+    age = microseconds(retain) if isinstance(retain, str) else None
+    if age is None:
         raise InvalidOption(f"retain is a number of epochs, or an age such as '7 days', not {retain!r}")
-    return Retention(epochs=None, seconds=float(match[1]) * _SECONDS[match[2]])
+    return Retention(epochs=None, seconds=age / 1e6)
 
 
 def budget(memory: int | str | None) -> int | None:

@@ -75,6 +75,10 @@ READ: list[tuple[str, Statement]] = [
     ),
     ("CREATE TABLE select (primary INT, key INT)", CreateTable("select", "primary INT, key INT", None, if_not_exists=False)),
     ("CREATE TABLE größe (a INT)", CreateTable("größe", "a INT", None, if_not_exists=False)),
+    (
+        "CREATE TABLE t (a INT, ts TIMESTAMP) WITH (ttl = '10 minutes', event_time = `ts`)",
+        CreateTable("t", "a INT, ts TIMESTAMP", None, if_not_exists=False, ttl="10 minutes", event_time="ts"),
+    ),
     ("INSERT INTO t VALUES (1), (2)", Insert("t", None, "VALUES (1), (2)")),
     ("INSERT INTO TABLE t (a, `b`) SELECT 1, 2", Insert("t", ("a", "b"), "SELECT 1, 2")),
     ("INSERT INTO t (SELECT a FROM s)", Insert("t", None, "(SELECT a FROM s)")),

@@ -51,6 +51,19 @@ def read_recursion(text: str) -> Recursion | None:
     return Recursion(tuple(relations), reader.cut(len(reader.tokens)))
 
 
+def recursions_within(text: str) -> list[tuple[int, int]]:
+    """From where to where the queries go that stand in parentheses and begin with WITH RECURSIVE; not those within others."""
+    tokens = Reader(text).tokens
+    found: list[tuple[int, int]] = []
+    for i, token in enumerate(tokens):
+        if token.word == "(" and [t.word for t in tokens[i + 1 : i + 3]] == ["WITH", "RECURSIVE"]:
+            if found and token.start < found[-1][1]:
+                continue
+            close = next(t for t in tokens[i + 1 :] if t.word == ")" and t.depth == token.depth)
+            found.append((tokens[i + 1].start, close.start))
+    return found
+
+
 def _relation(reader: Reader) -> Relation:
     name = reader.name("the name of a relation")
     columns = None
@@ -162,4 +175,4 @@ def _require_no_tail(branch: str) -> None:
                 )
 
 
-__all__ = ["Recursion", "Relation", "read_recursion"]
+__all__ = ["Recursion", "Relation", "read_recursion", "recursions_within"]

@@ -103,13 +103,30 @@ def _read_create_table(reader: Reader) -> CreateTable:
         if not reader.accept(","):
             break
     reader.expect(")")
+    options = _read_options(reader) if reader.accept("WITH") else {}
     if not reader.ended():
-        raise NotSupported(f"CREATE TABLE takes columns and PRIMARY KEY, nothing after them: {excerpt(reader.text)}")
+        raise NotSupported(f"CREATE TABLE takes columns, PRIMARY KEY and WITH (…), nothing after them: {excerpt(reader.text)}")
     if len(keys) > 1:
         raise InvalidSchema(f"table {name!r} has more than one PRIMARY KEY; write PRIMARY KEY (a, b) for a key of two columns")
     if not columns:
         raise InvalidSchema(f"table {name!r} has no columns")
-    return CreateTable(name, ", ".join(columns), keys[0] if keys else None, if_not_exists)
+    return CreateTable(name, ", ".join(columns), keys[0] if keys else None, if_not_exists, **options)
+
+
+def _read_options(reader: Reader) -> dict[str, str]:
+    """Take `(ttl = '10 minutes', event_time = ts)`."""
+    options: dict[str, str] = {}
+    reader.expect("(")
+    while True:
+        name = reader.choice("TTL", "EVENT_TIME").lower()
+        reader.expect("=")
+        if name in options:
+            raise InvalidQuery(f"the option {name} is there twice: {excerpt(reader.text)}")
+        options[name] = reader.text_or_name("a text such as '10 minutes'" if name == "ttl" else "the name of a column")
+        if not reader.accept(","):
+            break
+    reader.expect(")")
+    return options
 
 
 def _read_column(reader: Reader, keys: list[tuple[str, ...]]) -> str:

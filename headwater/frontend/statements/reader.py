@@ -90,6 +90,14 @@ class Reader:
         self.position += 1
         return piece
 
+    def text_or_name(self, wanted: str) -> str:
+        """Take a text in quotes, as it stands there, or an identifier."""
+        if self.ended() or self.tokens[self.position].kind != "string":
+            return self.name(wanted)
+        token = self.tokens[self.position]
+        self.position += 1
+        return self.text[token.start + 1 : token.end - 1]
+
     def names(self, wanted: str) -> tuple[str, ...]:
         """Take `(a, b, …)`."""
         self.expect("(")

@@ -21,6 +21,8 @@ class CreateTable:
     columns_ddl: str
     key: tuple[str, ...] | None
     if_not_exists: bool
+    ttl: str | None = None
+    event_time: str | None = None
 
 
 @dataclass(frozen=True)

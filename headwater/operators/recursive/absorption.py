@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 from headwater.annotations.absorption import Functions
 from headwater.operators.recursive.aggsel import AggSel
@@ -54,6 +55,8 @@ class Absorption:
         self._home = [minship() for _ in settings.network.bodies]
         chosen = settings.selection
         self._selection = AggSel(chosen.keys, chosen.best, self.functions, self.places) if chosen else None
+        # Where this dies as part of a cycle, Python would clear its parts in any order: so someone else holds on to them.
+        finalize(self, _let_go, vars(self))
 
     def apply(self, gone: Sequence[Sequence[Row]], come: Sequence[Sequence[Row]]) -> Changed:
         self._bounds.start()
@@ -155,6 +158,10 @@ class Absorption:
             "state": state,
             "rounds": self._bounds.rounds,
         }
+
+
+def _let_go(parts: dict[str, Any]) -> None:
+    """The last one who knew the parts has gone: they are given back one after the other."""
 
 
 def _size(functions: Functions, annotation: Any) -> int:  # noqa: ANN401  (an annotation)
