@@ -144,7 +144,7 @@ def _merged(made: Format, runs: Spliced, key: Key, hashes: Hashes) -> Sorted:
     # Only rows of one hash need be told apart; among the others, any ties are as good.
     ties = hashes.copy()
     ties[again] = _ties(made, runs.take(order[again]), key)
-    sorting.settle(order, hashes, ties, 0)
+    sorting.settled(order, hashes, ties, 0)
     return Sorted(order, hashes, ties)
 
 
@@ -183,7 +183,7 @@ def _sorted(hashes: Hashes, ties: Callable[[], Hashes] | None) -> Sorted:
     order, bits = sorting.roughly_sorted(hashes), len(hashes).bit_length()
     hashes = _taken(hashes, order)
     found = hashes if ties is None or not sorting.repeated(hashes, bits) else _taken(ties(), order)
-    sorting.settle(order, hashes, found, bits)
+    sorting.settled(order, hashes, found, bits)
     return Sorted(order, hashes, found)
 
 

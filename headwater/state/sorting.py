@@ -30,6 +30,8 @@ _PART_BITS, _MOST_BITS = 15, 9
 _TOGETHER = 4
 # Sequences up to this length are sorted by insertion.
 _SHORT = 24
+# An order is finished in parts of about this size.
+_PART = 1 << 18
 
 
 def roughly_sorted(hashes: Hashes) -> Indices:
@@ -127,9 +129,27 @@ def _insertion(order: Indices, hashes: Hashes, ties: Hashes, start: int, end: in
         order[k], hashes[k], ties[k] = moved, h, tie
 
 
+def settled(order: Indices, hashes: Hashes, ties: Hashes, shift: int) -> None:
+    """Finishes an order, with its hashes and ties, that ascends by the hash but for its lowest `shift` bits; on all cores."""
+    if len(hashes) <= _PART:
+        settle(order, hashes, ties, shift)
+        return
+    cuts = [0, *(_border(hashes, shift, start) for start in range(_PART, len(hashes), _PART)), len(hashes)]
+    parts = [slice(start, end) for start, end in pairwise(cuts) if start < end]
+    in_parts([partial(settle, order[part], hashes[part], ties[part], shift) for part in parts])
+
+
+@compiled
+def _border(hashes: Hashes, shift: int, place: int) -> int:
+    """The first place from this one on where other hashes begin."""
+    while place < hashes.size and hashes[place] >> uint64(shift) == hashes[place - 1] >> uint64(shift):
+        place += 1
+    return place
+
+
 @compiled
 def settle(order: Indices, hashes: Hashes, ties: Hashes, shift: int) -> None:
-    """Finishes an order, with its hashes and ties, that ascends by the hash but for its lowest `shift` bits."""
+    """The same, on one core."""
     n = order.size
     start = 0
     while start < n:

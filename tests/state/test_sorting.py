@@ -45,3 +45,18 @@ def test_the_order_is_of_all_places_and_ascends_but_for_the_lowest_bits(make: Ma
     shift = np.uint64(len(hashes).bit_length())
     high = hashes[order] >> shift
     assert (high[1:] >= high[:-1]).all()
+
+
+@pytest.mark.parametrize("part", [1, 7, 1000, 1 << 18])
+@pytest.mark.parametrize("make", [spread, skewed])
+def test_an_order_is_finished_in_parts(make: Maker, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sorting, "_PART", part)
+    hashes, ties = make(3_000), make(3_000)
+    order = sorting.roughly_sorted(hashes.copy())
+    found = [order, hashes[order], ties[order]]
+    sorting.settled(*found, len(hashes).bit_length())
+    expected = np.lexsort((ties, hashes))
+    np.testing.assert_array_equal(found[1], hashes[expected])
+    np.testing.assert_array_equal(found[2], ties[expected])
+    np.testing.assert_array_equal(hashes[found[0]], found[1])
+    np.testing.assert_array_equal(ties[found[0]], found[2])
