@@ -152,7 +152,6 @@ def test_random_lives_through_crashes(spark: SparkSession, tmp_path: Path) -> No
         twin.now += 3
         twin.expire()
         session = hw.connect(tmp_path / f"{number}", spark=spark, clock=moment(twin.now) or START)
-        session.advance("0 seconds")
         compare(session, twin)
     session.close()
 
