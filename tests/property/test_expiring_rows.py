@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-STRATEGIES = ("counting", "absorption-lazy", "absorption-eager", "relative", "dred", "recompute")
+STRATEGIES = (
+    *("counting", "absorption-lazy", "absorption-eager", "relative", "dred", "recompute"),
+    *("absorption-eager every 3 rows", "absorption-eager every 1 millisecond"),
+)
 START = datetime(2026, 3, 2, 12, tzinfo=UTC)
 TTL = 10
 REACHABLE = """
