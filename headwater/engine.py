@@ -13,7 +13,7 @@ from headwater.algebra.plan import Fixpoint, walk
 from headwater.answers import Answer, table_of
 from headwater.compiler.compiler import Compiler
 from headwater.compiler.linear import Engines
-from headwater.compiler.selection import with_strategy
+from headwater.compiler.selection import annotated, with_strategy
 from headwater.definitions import Definitions
 from headwater.delta import Delta, one_batch
 from headwater.errors import EvaluationFailed, InvalidOption, InvalidSchema, NotSupported
@@ -24,6 +24,7 @@ from headwater.frontend.catalyst import Analyser, Query
 from headwater.frontend.origins import Origins
 from headwater.frontend.recompute import Recompute
 from headwater.frontend.recursive import recursive_query
+from headwater.operators.recursive.strategy import EAGER, chosen
 from headwater.schema import arrow_of, arrow_schema
 from headwater.sources import at, source_of
 
@@ -98,12 +99,20 @@ class Engine:
 
     def with_strategy(self, query: Query, strategy: str) -> Query:
         """The query with its recursion kept up to date by a strategy."""
-        if strategy not in STRATEGIES:
-            raise InvalidOption(f"strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
         if strategy == "auto":
             return query
+        if not isinstance(strategy, str) or chosen(strategy) is None:
+            raise InvalidOption(
+                f"strategy is one of {', '.join(STRATEGIES)}, or 'absorption-eager every 100 rows' or '… 10 milliseconds', "
+                f"not {strategy!r}"
+            )
         if query.root is None or not any(isinstance(node, Fixpoint) for node in walk(query.root)):
-            raise InvalidOption(f"the strategy {strategy} is for recursive queries, and this one has no WITH RECURSIVE")
+            if query.root is None or not strategy.startswith(EAGER):
+                raise InvalidOption(
+                    f"the strategy {strategy} is for recursive queries, and this one has no WITH RECURSIVE; absorption-eager "
+                    "is for others, too, unless Spark recomputes them: it keeps what rows follow from beside them"
+                )
+            return replace(query, root=annotated(query.root, strategy))
         return replace(query, root=with_strategy(query.root, strategy, self.engines.type_of))
 
     def frame(self, entry: Entry, rows: pa.Table | DataFrame) -> DataFrame:

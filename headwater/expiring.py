@@ -96,7 +96,7 @@ class Expiring:
         """The session was opened: what was due meanwhile goes."""
         for table in self._session.epochs.now.catalog.soft:
             self.require_times(table.name, table.lifetime)
-        if self._session.epochs.now.catalog.soft and self.clock.kind != "set":
+        if self._session.epochs.now.catalog.soft:
             self._try()
         self.follow()
 

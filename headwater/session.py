@@ -135,7 +135,11 @@ class Session:
             self._place(StoreYards(self._store), self.placement)
             for view in wanted:
                 self._make_again(view)
-            self._expiring.begin()
+            try:
+                self._expiring.begin()
+            except BaseException:
+                self.close()
+                raise
 
     # -- where we are
 

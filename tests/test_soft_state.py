@@ -249,7 +249,6 @@ def test_a_directory_is_opened_after_a_pause(spark: SparkSession, tmp_path: Path
                 reader.advance("1 day")
     for name in ("d", "crashed"):
         with hw.connect(tmp_path / name, spark=spark, clock=at(12)) as session:
-            session.advance("0 seconds")
             assert session.table("t").rows() == [(1,)]
             assert session.table("k").rows() == [(1, 1)]
             assert sorted(session.view("v").rows()) == [(1, 1), (3, 1)]
@@ -259,8 +258,25 @@ def test_a_directory_is_opened_after_a_pause(spark: SparkSession, tmp_path: Path
             # the wall clock is far ahead
             assert session.view("v").rows() == []
             assert session.at(session.epoch - 1).view("v").rows() == [(1, 1)]
-        with pytest.raises(hw.InvalidOption, match="name its event_time"):
-            hw.connect(tmp_path / name, spark=spark, clock="data")
+        for _ in range(2):
+            with pytest.raises(hw.InvalidOption, match="name its event_time"):
+                hw.connect(tmp_path / name, spark=spark, clock="data")
+
+
+def test_on_executors(session: hw.Session) -> None:
+    """Times of insertion are state like any other: jobs write them, and find them again."""
+    session.create_table("t", "id INT, v INT", key="id", ttl="10 seconds")
+    view = session.create_view("v", "SELECT v % 2 AS odd, count(*) AS n FROM t GROUP BY v % 2")
+    session.placement = "cluster"
+    session.insert("t", [(i, i) for i in range(20)])
+    session.advance("5 seconds")
+    session.upsert("t", [(i, i) for i in range(5)])
+    session.placement = "driver"
+    session.insert("t", [(99, 1)])
+    session.placement = "cluster"
+    session.advance("5 seconds")
+    assert sorted(view.rows()) == [(0, 3), (1, 3)]
+    assert sorted(session.table("t").rows()) == [*((i, i) for i in range(5)), (99, 1)]
 
 
 def test_what_fails_is_tried_again(session: hw.Session) -> None:

@@ -254,6 +254,17 @@ class Fixpoint(Node):
         return tuple(relation.body for relation in self.relations)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Explained(_OneChild):
+    """The rows of the child; beside them it is kept what each follows from: the same rows as a relation with annotations."""
+
+    annotation: Fixpoint
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return (self.child, self.annotation)
+
+
 Some = TypeVar("Some", bound=Node)
 
 
@@ -267,6 +278,10 @@ def walk(node: Node) -> Iterator[Node]:
 def with_children(node: Some, children: Sequence[Node]) -> Some:
     """The node over other children of the same types."""
     match node:
+        case Explained():
+            child, annotation = children
+            assert isinstance(annotation, Fixpoint)
+            return replace(node, child=child, annotation=annotation)
         case _OneChild():
             return replace(node, child=children[0])
         case Join():

@@ -19,6 +19,7 @@ from headwater.compiler.raising import raised
 from headwater.compiler.recipes import Mask, OfGroups, OfNode, fused, windowed
 from headwater.errors import NotSupported, UnknownName
 from headwater.operators.aggregate import Aggregate
+from headwater.operators.annotate import Annotate
 from headwater.operators.arrange import Arrange
 from headwater.operators.fixpoint import Rows
 from headwater.operators.join import Join, JoinKey
@@ -142,6 +143,8 @@ class Compiler:
                 if node.strategy != "counting":
                     return strategies.derived(node, self._whole, self._engines)
                 return recursion.compiled(node, self.compile, self._engines.type_of)
+            case plan.Explained(child=child, annotation=annotation):
+                return Step(Annotate(node.types), (self.compile(child), self.compile(annotation)), "Annotate")
         raise TypeError(type(node).__name__)
 
     def _whole(self, node: plan.Node) -> Step:

@@ -1,4 +1,6 @@
-"""Aggregate selection: MIN and MAX over the groups of a recursion, pushed into it.
+"""A strategy for a query: that of its recursions, or of annotations beside a query that has none.
+
+Aggregate selection: MIN and MAX over the groups of a recursion, pushed into it.
 
     γ k; min(c), max(d)  ∘  μX.body(X)      →      … ∘ μX.body(X) of which only the best rows of each group go on
 
@@ -43,6 +45,19 @@ def with_strategy(node: plan.Node, strategy: str, type_of: TypeOf) -> plan.Node:
         node = replace(node, strategy=strategy, identity=xxh3_64_hexdigest(repr((strategy, node)).encode()))
     children = [with_strategy(child, strategy, type_of) for child in node.children]
     return plan.with_children(node, children)
+
+
+def annotated(root: plan.Node, strategy: str) -> plan.Node:
+    """The plan of a query that is not recursive, with annotations of its rows beside it; an order stays at the top."""
+    below = root
+    while isinstance(below, plan.Project):
+        below = below.child
+    if isinstance(below, plan.Sort):
+        return plan.with_children(root, [annotated(child, strategy) for child in root.children])
+    relation = plan.Relation(name="the view", body=root, duplicates=False)
+    identity = xxh3_64_hexdigest(repr((strategy, root)).encode())
+    annotation = plan.Fixpoint(types=root.types, relations=(relation,), result=0, strategy=strategy, identity=identity)
+    return plan.Explained(types=root.types, child=root, annotation=annotation)
 
 
 def _selecting(node: plan.Aggregate, type_of: TypeOf) -> plan.Aggregate | None:

@@ -25,7 +25,7 @@ from headwater.errors import NotSupported
 from headwater.operators.multijoin import Choice
 from headwater.operators.recursive.derived import Derived
 from headwater.operators.recursive.network import Apply, Gather, Meet, Network, Node, Read
-from headwater.operators.recursive.strategy import Selection, Settings
+from headwater.operators.recursive.strategy import Selection, Settings, chosen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
@@ -45,18 +45,25 @@ def derived(node: plan.Fixpoint, arranged: Callable[[plan.Node], Step], engines:
     """The fixpoint as one step over what its bodies read; `arranged` gives a step that keeps the rows of a node."""
     building = _Building(node, engines)
     bodies = tuple(building.add(relation.body) for relation in node.relations)
+    if not any(building.recursive) and isinstance(building.nodes[bodies[0]], Read):
+        raise NotSupported(
+            f"annotations go through joins, filters, projections, UNION and DISTINCT, and this query is {_called(node)} as a "
+            "whole: its rows are explained on demand, without a strategy"
+        )
     network = Network(tuple(building.nodes), bodies, len(building.sources))
-    selection = node.selection
+    selection, choice = node.selection, chosen(node.strategy)
+    assert choice is not None
     settings = Settings(
         network=network,
         names=tuple(relation.name for relation in node.relations),
         result=node.result,
         rounds=node.limits.rounds,
         rows=node.limits.rows,
-        batch=1 if node.strategy == "absorption-eager" else None,
+        batch=choice.batch,
         selection=None if selection is None else Selection(*selection),
+        interval=choice.interval,
     )
-    text = f"strategy {node.strategy}, as asked for: {_WHY[node.strategy]}"
+    text = f"strategy {node.strategy}, as asked for: {_WHY[choice.name]}"
     best = () if selection is None else (f"aggregate selection: only the best of {len(selection[1])} aggregates go on",)
     operator = Derived(node.types, node.strategy, settings, tuple(building.sources), Choice(text, best, None), node.identity)
     names = ", ".join(dict.fromkeys(settings.names))
@@ -74,6 +81,7 @@ class _Building:
     recursive: list[bool] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._plain = not any(is_recursive(relation.body) for relation in self.fixpoint.relations)
         for relation in self.fixpoint.relations:
             if relation.duplicates:
                 raise self._refused("UNION ALL")
@@ -93,19 +101,23 @@ class _Building:
                 return self.add(child)
             case plan.Join(kind="inner"):
                 return self._join(node)
-            case plan.Join(kind="semi") if is_recursive(node):
+            case plan.Join(kind="semi") if self._is_within(node):
                 types = (*node.left.types, *node.right.types)
                 pairs = plan.Join(types=types, left=node.left, right=node.right, kind="inner", condition=node.condition)
                 return self.add(plan.picked(pairs, range(len(node.types))))
             case plan.MultiJoin():
                 return self.add(as_joins(node))
-            case plan.Aggregate() if is_recursive(node):
+            case plan.Aggregate() if self._is_within(node):
                 lowered = aggregates.lower(node, self.engines.type_of)
                 if not lowered.calls and lowered.keys and not lowered.scalars:
                     return self.add(plan.Project(types=node.types, child=lowered.below, expressions=lowered.above))
         if is_recursive(node):
             raise self._refused(type(node).__name__.lower() if not isinstance(node, plan.Join) else f"{node.kind} join")
         return self._input(node)
+
+    def _is_within(self, node: plan.Node) -> bool:
+        """Whether a node is part of the network if it can be: what is not recursive is an input, unless nothing is."""
+        return self._plain or is_recursive(node)
 
     def _join(self, node: plan.Join) -> int:
         condition = joins.analyse(node)
@@ -152,6 +164,11 @@ class _Building:
             f"the strategy {self.fixpoint.strategy} keeps sets that grow through joins, filters, UNION and DISTINCT, and the "
             f"recursion of {names} has {what}; create the view with the strategy counting, or auto"
         )
+
+
+def _called(node: plan.Fixpoint) -> str:
+    body = node.relations[0].body
+    return "a table" if isinstance(body, plan.Scan) else f"a {type(body).__name__.lower()}"
 
 
 def as_joins(node: plan.MultiJoin) -> plan.Node:

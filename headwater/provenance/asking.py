@@ -90,7 +90,7 @@ def _counts(snapshot: Snapshot, view: ViewEntry, rows: pa.RecordBatch) -> np.nda
 def _top_limit(root: plan.Node | None) -> plan.Node | None:
     """The limit that all rows of a plan come from as they are: a row of the answer is a row of it."""
     node = root
-    while isinstance(node, plan.Sort) or (isinstance(node, plan.Project) and _passes_all(node)):
+    while isinstance(node, plan.Sort | plan.Explained) or (isinstance(node, plan.Project) and _passes_all(node)):
         node = node.child
     return node if isinstance(node, plan.Limit) and not node.offset else None
 

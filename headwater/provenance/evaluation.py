@@ -13,6 +13,7 @@ of the table is not touched. What is computed is computed by the engine's own op
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from headwater.delta import Delta, beside
 from headwater.errors import NotExplained
 from headwater.evaluation.stages import typed
 from headwater.picking import picked
-from headwater.provenance import linear, whole
+from headwater.provenance import kept, linear, whole
 from headwater.provenance.annotated import Annotated
 from headwater.provenance.derivations import TRUE, tuples
 from headwater.provenance.fixpoint import Frame, solved
@@ -38,7 +39,7 @@ from headwater.provenance.naming import label_of, names_of
 from headwater.runtime.catalog import TableEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from headwater.algebra.expressions import Expression
     from headwater.compiler.linear import Engines
@@ -74,6 +75,8 @@ class Evaluator:
         """A limit at the top of the plan, all of whose rows that are asked for are known to be within it."""
         self.reads_annotations = True
         """Whether rows are explained by annotations that are kept; who asks what is missing wants all steps."""
+        self._counts = False
+        """Whether it matters how often a row is there, as it does below what counts or sums."""
 
     def view(self, view: ViewEntry, goal: Goal) -> Annotated:
         """The rows of a view that are asked for."""
@@ -118,17 +121,24 @@ class Evaluator:
             case plan.MultiJoin():
                 return self.evaluate(as_joins(node), goal)
             case plan.Aggregate():
-                return whole.aggregate(self, node, goal)
+                with self._counting(matters=True):
+                    return whole.aggregate(self, node, goal)
             case plan.Window():
-                return whole.window(self, node, goal)
+                with self._counting(matters=True):
+                    return whole.window(self, node, goal)
             case plan.Sort():
                 return self.evaluate(node.child, goal)
             case plan.Limit():
-                return whole.limit(self, node, goal)
+                with self._counting(matters=True):
+                    return whole.limit(self, node, goal)
             case plan.Scalar():
                 return whole.scalar(self, node)
             case plan.Fixpoint():
-                return solved(self, node, goal)
+                with self._counting(matters=False):
+                    return solved(self, node, goal)
+            case plan.Explained():
+                kept_ones = kept.found(self, node.annotation, goal) if self.reads_annotations else None
+                return self.evaluate(node.child, goal) if kept_ones is None else kept_ones
             case plan.Recursive(relation=relation):
                 return self.frames[-1].facts(relation, goal)
         raise NotExplained(f"{label_of(node)} is evaluated by Spark alone: nothing is known of where its rows come from")
@@ -141,18 +151,33 @@ class Evaluator:
         values = tuples(rows.columns, rows.num_rows)
         return Annotated(rows, np.array([self.builder.base(entry.name, row) for row in values], np.int64))
 
+    @contextmanager
+    def _counting(self, *, matters: bool) -> Iterator[None]:
+        above, self._counts = self._counts, matters
+        try:
+            yield
+        finally:
+            self._counts = above
+
     def _rows(self, table: TableEntry, goal: Goal) -> pa.RecordBatch:
-        """The rows of a table that are asked for, each once: by an arrangement whose key the goal knows, if there is one."""
+        """The rows of a table that are asked for, each once, or as often as it is there where that matters.
+
+        They are found by an arrangement whose key the goal knows, if there is one.
+        """
         kept, states, steps = [self.snapshot.kept(table)], self.snapshot.states, self.snapshot.catalog.steps
         kept += [states[step][0] for step in steps if table.source in step.inputs and states.get(step)]
         usable = [rows for rows in kept if rows.key and set(rows.key) <= set(goal.columns) and rows.width is None]
         if not usable:
-            everything = kept[0].contents().rows
-            return beside(picked(everything.columns, goal.among(everything)), len(goal.among(everything)))
+            everything = kept[0].contents()
+            return self._copies(everything.take(goal.among(everything.rows)))
         index = max(usable, key=lambda rows: len(rows.key))
         keys = goal.values.select([goal.columns.index(column) for column in index.key])
         distinct = Goal.of(range(len(index.key)), keys.columns, keys.num_rows).values
-        return index.lookup(distinct, range(len(index.key))).consolidated().rows
+        found = index.lookup(distinct, range(len(index.key))).consolidated()
+        return self._copies(Delta(found.rows, found.weights))
+
+    def _copies(self, found: Delta) -> pa.RecordBatch:
+        return found.take(np.repeat(np.arange(len(found)), found.weights)).rows if self._counts else found.rows
 
     # -- joins
 

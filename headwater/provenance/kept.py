@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headwater.errors import NotExplained
 from headwater.operators.recursive.absorption import Absorption
 from headwater.operators.recursive.derived import Derived
-from headwater.operators.recursive.network import batch_of
+from headwater.operators.recursive.network import batch_of, rows_of
+from headwater.operators.recursive.strategy import EAGER
 from headwater.provenance.annotated import Annotated
 from headwater.provenance.derivations import TRUE
 from headwater.provenance.goals import Goal
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 def found(evaluator: Evaluator, node: plan.Fixpoint, goal: Goal) -> Annotated | None:
     """The rows that a goal asks for, each with its function; None if the annotations are not complete, or not at hand."""
-    if node.strategy != "absorption-eager" or node.selection is not None:
+    if not node.strategy.startswith(EAGER) or node.selection is not None:
         return None
     for step, state in evaluator.snapshot.states.items():
         operator = step.operator
@@ -40,7 +42,7 @@ def found(evaluator: Evaluator, node: plan.Fixpoint, goal: Goal) -> Annotated | 
 
 def _read(evaluator: Evaluator, operator: Derived, live: Absorption, node: plan.Fixpoint, goal: Goal) -> Annotated:
     annotations = live.relations[node.result].rows.kept
-    rows = list(annotations)
+    rows = _candidates(annotations, node, goal)
     batch = batch_of(rows, node.types)
     chosen = goal.among(batch)
     reading = _Reading(evaluator, operator, live)
@@ -48,6 +50,14 @@ def _read(evaluator: Evaluator, operator: Derived, live: Absorption, node: plan.
     for i in chosen.tolist():
         why[i] = reading.vertex(annotations[rows[i]][0])
     return Annotated(batch, why).take(chosen)
+
+
+def _candidates(annotations: dict[Row, Any], node: plan.Fixpoint, goal: Goal) -> list[Row]:
+    """The rows that a goal may ask for: where it knows all their values, those alone."""
+    if set(goal.columns) != set(range(len(node.types))):
+        return list(annotations)
+    asked = goal.values.select([goal.columns.index(i) for i in range(len(node.types))])
+    return [row for row in dict.fromkeys(rows_of(asked)) if row in annotations]
 
 
 class _Reading:
@@ -83,8 +93,10 @@ class _Reading:
         """What a row of an input follows from: itself, where the input is a table."""
         number, row = self._live.owners[variable]
         source = self._operator.sources[number]
-        goal = _goal(row, source)
-        return self._evaluator.builder.any(self._evaluator.evaluate(source, goal).why.tolist())
+        ways = self._evaluator.evaluate(source, _goal(row, source)).why.tolist()
+        if not ways:
+            raise NotExplained(f"the derivation of the row {row!r} was not found; please report this query")
+        return self._evaluator.builder.any(ways)
 
 
 def _goal(row: Row, source: plan.Node) -> Goal:

@@ -27,7 +27,7 @@ def names_of(node: plan.Node, entries: Mapping[str, Entry]) -> list[str]:  # noq
         case plan.Join(left=left, right=right):
             own = names_of(left, entries)
             return [*own, "exists"] if node.kind == "existence" else [*own, *names_of(right, entries)][: len(node.types)]
-        case plan.Filter(child=child) | plan.Sort(child=child) | plan.Limit(child=child):
+        case plan.Filter(child=child) | plan.Sort(child=child) | plan.Limit(child=child) | plan.Explained(child=child):
             return names_of(child, entries)
         case plan.Window(child=child, functions=functions):
             below = names_of(child, entries)

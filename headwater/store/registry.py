@@ -11,6 +11,7 @@ from headwater.evaluation import stages
 from headwater.frontend import catalyst, recompute
 from headwater.operators import (
     aggregate,
+    annotate,
     arrange,
     extremes,
     fixpoint,
@@ -36,7 +37,7 @@ _GROUPS: Mapping[str, tuple[type, ...]] = {
     "node": (
         *(plan.Node, plan.Scan, plan.Values, plan.Project, plan.Filter, plan.Expand, plan.Generate, plan.Union, plan.Join),
         *(plan.Equal, plan.MultiJoin, plan.Aggregate, plan.SortKey, plan.Window, plan.Sort, plan.Limit, plan.Scalar),
-        *(plan.Opaque, plan.Recursive, plan.Relation, plan.Limits, plan.Fixpoint),
+        *(plan.Opaque, plan.Recursive, plan.Relation, plan.Limits, plan.Fixpoint, plan.Explained),
     ),
     "stage": (stages.Columns,),
     "recipe": (
@@ -45,6 +46,7 @@ _GROUPS: Mapping[str, tuple[type, ...]] = {
     ),
     "operator": (
         *(aggregate.Aggregate, aggregate.Measure, extremes.Extreme, arrange.Arrange, join.Join, join.JoinKey),
+        annotate.Annotate,
         *(linear.Linear, linear.Union, match.Match, multijoin.MultiJoin, multijoin.Lookup, multijoin.Path, multijoin.Choice),
         *(ordering.Order, regroup.Regroup, scalar.Scalar, topk.TopK, values.Values, values.Source),
         *(fixpoint.Rows, fixpoint.Believed, fixpoint.Line, fixpoint.Fixpoint),

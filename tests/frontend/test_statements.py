@@ -104,6 +104,17 @@ READ: list[tuple[str, Statement]] = [
     ("DELETE FROM `t` x WHERE x.a IN (SELECT a FROM s)", Delete("t", "x", "x.a IN (SELECT a FROM s)")),
     ("CREATE LIVE VIEW v AS SELECT 1", CreateView("v", "SELECT 1", replace=False, if_not_exists=False, refresh="auto")),
     (
+        "CREATE LIVE VIEW v STRATEGY Absorption Eager Every 10 Milliseconds AS SELECT 1",
+        CreateView(
+            "v",
+            "SELECT 1",
+            replace=False,
+            if_not_exists=False,
+            refresh="auto",
+            strategy="absorption-eager every 10 milliseconds",
+        ),
+    ),
+    (
         "CREATE OR REPLACE LIVE VIEW `v v` REFRESH Incremental AS (SELECT 1);",
         CreateView("v v", "(SELECT 1)", replace=True, if_not_exists=False, refresh="incremental"),
     ),
@@ -182,6 +193,8 @@ REFUSED: list[tuple[str, type[HeadwaterError], str]] = [
     ("CREATE LIVE VIEW v AS WITH a AS (SELECT 1) DELETE FROM t", NotSupported, "within a query"),
     ("CREATE LIVE VIEW v AS DROP TABLE t", InvalidQuery, "expected a query"),
     ("CREATE LIVE VIEW v AS", InvalidQuery, "expected a query"),
+    ("CREATE LIVE VIEW v STRATEGY ABSORPTION EAGER EVERY AS SELECT 1", InvalidQuery, "expected a number of rows, or a span"),
+    ("CREATE TABLE t (a INT) WITH (ttl = )", InvalidQuery, "expected a text such as '10 minutes'"),
     ("CREATE LIVE VIEW v REFRESH daily AS SELECT 1", InvalidQuery, "AUTO or INCREMENTAL or FULL at line 1, column 28: daily"),
     ("CREATE OR REPLACE LIVE VIEW IF NOT EXISTS v AS SELECT 1", InvalidQuery, "not with both"),
     ("CREATE TABLE t AS SELECT 1", InvalidQuery, "takes a list of columns"),

@@ -206,8 +206,12 @@ def test_a_strategy_in_sql_and_in_explain_and_stats(session: hw.Session) -> None
     assert figures["exchanged_rows"] >= 0
     view = session.sql(f"CREATE OR REPLACE LIVE VIEW reached REFRESH AUTO STRATEGY dred AS {REACH}")
     assert view.stats()["strategies"][0]["strategy"] == "dred"
-    with pytest.raises(hw.InvalidOption, match="strategy is one of auto, counting, absorption-lazy"):
-        session.create_view("other", REACH, strategy="magic")
+    view = session.sql(f"CREATE OR REPLACE LIVE VIEW reached STRATEGY ABSORPTION EAGER EVERY 100 ROWS AS {REACH}")
+    assert view.stats()["strategies"][0]["strategy"] == "absorption-eager every 100 rows"
+    assert view.why((1, 3)).rows() == {"edge": [(1, 2, 1), (2, 3, 1)]}
+    for strategy in ("magic", "absorption-eager every 0 rows", "absorption-eager every now", "dred every 2 rows"):
+        with pytest.raises(hw.InvalidOption, match="strategy is one of auto, counting, absorption-lazy"):
+            session.create_view("other", REACH, strategy=strategy)
     with pytest.raises(hw.InvalidOption, match="for recursive queries"):
         session.create_view("other", "SELECT * FROM edge", strategy="dred")
 

@@ -181,3 +181,15 @@ def test_what_only_spark_evaluates_is_named(session: hw.Session) -> None:
     view = session.create_view("explained", frame.select(shout("name").alias("loud")), replace=True)
     with pytest.raises(hw.NotExplained, match="evaluated by Spark alone"):
         view.why(view.rows()[0])
+
+
+def test_copies_of_a_row_are_counted(spark: SparkSession) -> None:
+    with hw.connect(spark=spark) as session:
+        session.create_table("badge", DDL["badge"])
+        session.insert("badge", [(1, "x", 2), (1, "x", 2), (1, "y", 3), (2, "y", 3)])
+        counts = session.create_view("counts", "SELECT person, COUNT(*) AS n, SUM(points) AS s FROM badge GROUP BY person")
+        assert counts.why((1, 3, 7)).sets() == [{"badge": [(1, "x", 2), (1, "y", 3)]}]
+        pairs = session.create_view(
+            "pairs", "SELECT COUNT(*) AS n FROM badge a JOIN badge b ON a.kind = b.kind WHERE a.person = 1 AND b.person = 1"
+        )
+        assert pairs.why((5,)).sets() == [{"badge": [(1, "x", 2), (1, "y", 3)]}]

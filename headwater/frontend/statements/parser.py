@@ -187,7 +187,10 @@ def _read_strategy(reader: Reader) -> str:
     if chosen != "absorption":
         return chosen
     reader.accept("-")
-    return f"{chosen}-{reader.choice('LAZY', 'EAGER').lower()}"
+    when = reader.choice("LAZY", "EAGER").lower()
+    if when == "eager" and reader.accept("EVERY"):
+        return f"{chosen}-{when} every {reader.until('a number of rows, or a span of time', 'AS').lower()}"
+    return f"{chosen}-{when}"
 
 
 def _read_insert(reader: Reader) -> Insert:

@@ -33,12 +33,12 @@ _SWEPT_AT = 64
 
 
 class Absorption:
-    """Relations with absorption provenance; lazy without a batch, eager with one."""
+    """Relations with absorption provenance; lazy without a batch or an interval, eager with one."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         # Lazy functions are few conjunctions, eager ones have all derivations.
-        self.functions = Functions(reordering=settings.batch is not None)
+        self.functions = Functions(reordering=settings.batch is not None or settings.interval is not None)
         self.variables: dict[tuple[int, Row], int] = {}
         self.owners: dict[int, tuple[int, Row]] = {}
         self.places = Places(settings.shards)
@@ -46,7 +46,7 @@ class Absorption:
         self._bounds = Bounds(settings)
         self._dead: list[int] = []
         # Nothing here refers to what it belongs to: functions must be given back before the diagrams they are parts of.
-        minship = partial(MinShip, self.counters, self.functions, settings.batch)
+        minship = partial(MinShip, self.counters, self.functions, settings.batch, settings.interval)
         self._exchange = Exchange(self.places, self.counters, minship)
         meets = {i: node for i, node in enumerate(settings.network.nodes) if isinstance(node, Meet)}
         self.relations = [Fixpoint(self.functions) for _ in settings.network.bodies]

@@ -112,7 +112,7 @@ class Derived(Operator):
         known = self.live(state)
         if known is not None:
             return known
-        made: Strategy = STRATEGIES[self.strategy](self.settings)
+        made: Strategy = STRATEGIES[self.strategy.partition(" ")[0]](self.settings)
         self._live.copies.clear()
         before = [self._counted(i, [], rows_of(each.arranged[0].contents().rows))[1] for i, each in enumerate(inputs)]
         if any(before):

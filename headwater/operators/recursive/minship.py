@@ -2,7 +2,8 @@
 
     new row                    sent[u] = f, and is shipped at once
     known row                  f waits in pending[u], unless sent[u], or what waits there, absorbs it
-    eager                      what is pending is shipped after every `batch` rows, and at the end of an epoch
+    eager                      what is pending is shipped after every `batch` rows, or `interval` seconds, and at the end of an
+                               epoch
     lazy                       … only when the derivation that was sent is gone: one alternative, before the row would go
 
 A batch of one holds nothing back, not even what the other side will absorb: it is a plain ship. One place knows nothing of
@@ -12,12 +13,13 @@ false, once an epoch; here they restrict what was sent and what is pending.
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from headwater.operators.recursive.functions import Annotated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from headwater.annotations.absorption import Functions
     from headwater.operators.recursive.functions import Annotation
@@ -28,11 +30,22 @@ if TYPE_CHECKING:
 class MinShip:
     """One edge of the network, for all places that send on it."""
 
-    def __init__(self, counters: Counters, functions: Functions, batch: int | None) -> None:
-        """`batch` is how many rows wait at most; None is lazy."""
+    def __init__(
+        self,
+        counters: Counters,
+        functions: Functions,
+        batch: int | None,
+        interval: float | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """`batch` is how many rows wait at most, `interval` for how many seconds, by a clock; without both it is lazy."""
         self._counters = counters
         self._functions = functions
         self._batch = batch
+        self._interval = interval
+        self._eager = batch is not None or interval is not None
+        self._clock = clock
+        self._flushed = clock()
         self._sent = Annotated(functions)
         # Beside each the place that it is meant for. What waits is restricted when it is looked at, or swept.
         self._pending: dict[Any, tuple[list[Annotation], Any]] = {}
@@ -58,15 +71,16 @@ class MinShip:
             if annotation[0] <= known[0]:
                 continue
             self._hold(key, annotation, target)
-            if self._batch is not None and len(self._pending) >= self._batch:
+            if self._is_due():
                 shipped += self.flush()
         return shipped
 
     def flush(self) -> list[Update]:
         """All that is pending, where that is to be shipped at all."""
         shipped: list[Update] = []
-        if self._batch is None:
+        if not self._eager:
             return shipped
+        self._flushed = self._clock()
         waiting, self._pending = self._pending, {}
         for key, (waits, target) in waiting.items():
             function, mask = waits[0]
@@ -102,10 +116,16 @@ class MinShip:
                     del self._pending[key]
         self._absent, self._gone = self._functions.true, 0
 
+    def _is_due(self) -> bool:
+        """Whether enough is pending, or has been for long enough."""
+        if self._batch is not None and len(self._pending) >= self._batch:
+            return True
+        return self._interval is not None and self._clock() - self._flushed >= self._interval
+
     def _first(self, key: Any, annotation: Annotation, target: Any, shipped: list[Update]) -> None:  # noqa: ANN401
         """Ships a row that is new; if lazy, with one derivation only, and the others wait."""
         function, mask = annotation
-        if self._batch is not None or _is_conjunction(function, mask):
+        if self._eager or _is_conjunction(function, mask):
             self._send(key, annotation, target, shipped)
             return
         one = self._functions.one_of(function)

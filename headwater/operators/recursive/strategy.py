@@ -5,9 +5,11 @@ All strategies give the same rows. They differ in what they keep, in what they e
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from headwater.durations import microseconds
 from headwater.errors import RecursionLimit
 
 if TYPE_CHECKING:
@@ -18,6 +20,30 @@ if TYPE_CHECKING:
     Changed = tuple[list[Row], list[Row]]
 
 SHARDS = 12
+NAMES = ("counting", "absorption-lazy", "relative", "dred", "recompute")
+EAGER = "absorption-eager"
+_EVERY_ROWS = re.compile(rf"{EAGER} every (\d+) rows?")
+_EVERY = f"{EAGER} every "
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A strategy by its name; if it is eager, when what waits is shipped: after so many rows, or seconds."""
+
+    name: str
+    batch: int | None = None
+    interval: float | None = None
+
+
+def chosen(text: str) -> Chosen | None:
+    """What a user has chosen: a name, and after an eager one `every 100 rows` or `every 10 milliseconds`; else None."""
+    if text in (*NAMES, EAGER):
+        return Chosen(text, batch=1 if text == EAGER else None)
+    rows = _EVERY_ROWS.fullmatch(text)
+    if rows is not None:
+        return Chosen(EAGER, batch=int(rows[1])) if int(rows[1]) else None
+    span = microseconds(text.removeprefix(_EVERY)) if text.startswith(_EVERY) else None
+    return Chosen(EAGER, interval=span / 1e6) if span else None
 
 
 @dataclass(frozen=True)
@@ -40,6 +66,8 @@ class Settings:
     shards: int | None = SHARDS
     batch: int | None = None
     selection: Selection | None = None
+    interval: float | None = None
+    """Seconds after which derivations that wait are shipped, as they are when `batch` rows do; lazy without both."""
 
 
 class Strategy(Protocol):

@@ -39,9 +39,9 @@ NETWORK = Network(
 )
 
 
-def settings(shards: int | None = None, batch: int | None = None) -> Settings:
+def settings(shards: int | None = None, batch: int | None = None, interval: float | None = None) -> Settings:
     """Without a number of shards, every node of the graph is a place of its own."""
-    return Settings(NETWORK, ("reachable",), 0, 10_000, 10_000_000, shards, batch)
+    return Settings(NETWORK, ("reachable",), 0, 10_000, 10_000_000, shards, batch, interval=interval)
 
 
 def closure(links: Iterable[Link]) -> set[Link]:

@@ -13,15 +13,19 @@ from hypothesis import strategies as st
 from reachability import closure
 from reachability import settings as of_reachability
 
+from headwater.annotations.absorption import Functions
 from headwater.errors import RecursionLimit
 from headwater.operators.recursive.absorption import Absorption
 from headwater.operators.recursive.dred import DRed, Recompute
+from headwater.operators.recursive.minship import MinShip
+from headwater.operators.recursive.places import Counters
 from headwater.operators.recursive.relative import Relative
 
 STRATEGIES: dict[str, Any] = {
     "lazy": lambda shards: Absorption(of_reachability(shards)),
     "eager": lambda shards: Absorption(of_reachability(shards, batch=1)),
     "batched": lambda shards: Absorption(of_reachability(shards, batch=3)),
+    "at intervals": lambda shards: Absorption(of_reachability(shards, interval=1e-5)),
     "relative": lambda shards: Relative(of_reachability(shards)),
     "dred": lambda shards: DRed(of_reachability(shards)),
     "recompute": lambda shards: Recompute(of_reachability(shards)),
@@ -105,6 +109,24 @@ def test_a_recursion_beyond_its_limits_is_stopped() -> None:
     for made in (Absorption, DRed, Relative):
         with pytest.raises(RecursionLimit, match=r"'reachable' has not ended after 3 rounds.*about to add"):
             made(few).apply([[]], [chain])
+
+
+def test_an_eager_ship_waits_for_its_interval_or_for_the_end() -> None:
+    functions, times = Functions(), iter([0.0, 1.0, 2.0, 5.0, 5.0, 6.0, 99.0])
+    ship = MinShip(Counters(), functions, None, interval=5.0, clock=lambda: next(times))
+    x, y, z = (functions.variable(functions.new()) for _ in range(3))
+
+    def sent(function: Any) -> list[Any]:
+        return [annotation[0] for _, annotation, _ in ship.ship([((("a",), (function, 0b111), 0), 1)])]
+
+    assert sent(x) == [x]
+    assert sent(y) == []
+    assert sent(x & y) == []
+    assert sent(z) == []
+    # Five seconds have passed.
+    assert sent(x & z | y & z) == [y | z]
+    assert sent(functions.true) == []
+    assert [annotation[0] for _, annotation, _ in ship.flush()] == [functions.true]
 
 
 def test_functions_are_given_back_where_a_strategy_dies_in_a_cycle() -> None:
