@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from headwater.annotations.fragments import Partition
     from headwater.provenance.why import Why
     from headwater.provenance.why_not import WhyNot
     from headwater.runtime.catalog import Entry, Snapshot
     from headwater.session import Session
+    from headwater.sketches.captured import Captured
 
 
 class Relation(Answer):
@@ -95,7 +97,7 @@ class Past:
 
     def sql(self, query: str) -> Answer:
         """The answer of a query over all of them."""
-        return self._session.answer(query, self._session.epochs.content_at(self._epoch))
+        return self._session.answer(query, self._session.epochs.content_at(self._epoch), self._epoch)
 
 
 class Table(Relation):
@@ -205,3 +207,78 @@ class View(Relation):
 
     def __repr__(self) -> str:
         return f"View({self._name!r})"
+
+
+class Sketch(View):
+    """A sketch of the session: the fragments of tables that the answer of its query needs, as rows (access, fragment)."""
+
+    @property
+    def query(self) -> str | None:
+        """The query as SQL; None if it was a DataFrame."""
+        return self._captured.query.text
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether all facts hold that it relies on; while one does not, it is not used."""
+        return self._fragments() is not None
+
+    def ranges(self) -> dict[str, list[str]]:
+        """The ranges that are needed now, by table and column; of several accesses of one table, all that any of them needs."""
+        found: dict[str, list[str]] = {}
+        for name, (partition, fragments) in self.fragments().items():
+            texts = [partition.text(interval) for interval in partition.intervals(fragments)]
+            found[name] = [*texts, *(["NULL"] if partition.null in fragments else [])]
+        return found
+
+    def fragments(self) -> dict[str, tuple[Partition, frozenset[int]]]:
+        """The partition and the fragments that are needed now, by table and column."""
+        found: dict[str, tuple[Partition, frozenset[int]]] = {}
+        for access, fragments in zip(self._captured.accesses, self._fragments() or [], strict=False):
+            name = f"{access.partition.table}.{access.partition.column}"
+            found[name] = (access.partition, found.get(name, (None, frozenset[int]()))[1] | fragments)
+        return found
+
+    def stats(self) -> dict[str, Any]:
+        """Figures: ranges and share of each access, guards, uses, what these skipped and saved, what it costs to maintain."""
+        now = self._session.snapshot
+        view = self._view(now)
+        usage = self._session.sketchbook.used(self._name)
+        maintained = statistics(now, view, self._session.epochs.work, self._session.executors)
+        fragments = self._fragments()
+        accesses = []
+        for covered, chosen in zip(self._captured.accesses, fragments or [], strict=False):
+            partition = covered.partition
+            size = {"fragments": len(chosen), "of": partition.count, "share": partition.share(chosen)}
+            place = {"table": partition.table, "column": partition.column, "partition": partition.version}
+            accesses.append({**place, **size, "ranges": len(partition.intervals(chosen))})
+        return {
+            "valid": fragments is not None,
+            "accesses": accesses,
+            "guards": [
+                f"{guard.table}.{now.tables[guard.table].arrow.names[guard.column]} {guard.kind}"
+                for guard in self._captured.guards
+            ],
+            "times_used": usage.times,
+            "rows_skipped": usage.rows_skipped,
+            "seconds_used": usage.seconds,
+            "seconds_saved": usage.seconds_saved,
+            "maintenance": maintained,
+        }
+
+    def drop(self) -> None:
+        self._session.drop_sketch(self._name)
+
+    def _fragments(self) -> list[frozenset[int]] | None:
+        from headwater.sketching import fragments_in
+
+        now = self._session.snapshot
+        return fragments_in(now.contents(self._at(now)).rows, self._captured)
+
+    @property
+    def _captured(self) -> Captured:
+        sketch = self._view(self._session.snapshot).sketch
+        assert sketch is not None
+        return sketch
+
+    def __repr__(self) -> str:
+        return f"Sketch({self._name!r})"

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from threading import get_ident
 from types import MappingProxyType
@@ -37,7 +38,7 @@ from headwater.errors import (
     UnknownName,
     ViewCycle,
 )
-from headwater.relations import Past, Table, View
+from headwater.relations import Past, Sketch, Table, View
 from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.runtime.driver import NOTHING_OUTSIDE
@@ -53,12 +54,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from headwater.annotations.fragments import Partition
     from headwater.cluster.yard import Yards
     from headwater.compiler.linear import Engines
     from headwater.datalog import Program
     from headwater.engine import Engine
+    from headwater.frontend.catalyst import Query
     from headwater.runtime.catalog import Catalog, Entry, Snapshot
     from headwater.runtime.driver import Backfill, Outer
+    from headwater.scanned import SkippingReport
+    from headwater.sketchbook import Sketchbook
+    from headwater.sketching import On
     from headwater.store.catalogs import Wanted
     from headwater.store.reading import Reader
     from headwater.store.store import Store
@@ -270,12 +276,77 @@ class Session:
         return View(self, name.lower())
 
     def views(self) -> Mapping[str, View]:
-        return MappingProxyType({entry.name: View(self, key) for key, entry in self.snapshot.views.items()})
+        found = {entry.name: View(self, key) for key, entry in self.snapshot.views.items() if entry.sketch is None}
+        return MappingProxyType(found)
 
     def drop_view(self, name: str) -> None:
         with self._defining() as now:
             self._view(name)
             self._drop(now, name)
+
+    # -- sketches
+
+    def partition(
+        self, table: str, column: str, fragments: int | None = None, *, bounds: Sequence[object] | None = None
+    ) -> Partition:
+        """Cuts a table into fragments of about one depth by ranges of a column; sketches by that column then use them.
+
+        There are as many as is usual for its rows, unless a number is given, or the bounds between the ranges themselves.
+        Nothing is moved: a partition is its bounds.
+        """
+        with self._defining() as now:
+            made = self.sketchbook.partition(now, table, column, fragments, bounds)
+            self._define(self._engine.definitions.partitioned(now, made))
+        return made
+
+    def create_sketch(self, name: str, query: str | DataFrame, *, on: On, fragments: int | None = None) -> Sketch:
+        """A sketch of a query: which ranges of the columns that `on` names by table its answer needs, kept up to date.
+
+        The same query is then answered from these ranges only. Columns by which that could give another answer are refused.
+        """
+        with self._defining() as now:
+            self._require_free(name)
+            analysed = self._engine.analyse(query, now, name)
+            catalog, sketch, captured = self.sketchbook.sketched(self._engine, now, analysed, on, fragments)
+            snapshot = replace(self.snapshot, catalog=catalog)
+            self._define(self._engine.definitions.view(snapshot, name, sketch, "auto", captured))
+        return Sketch(self, name.lower())
+
+    def sketch(self, name: str) -> Sketch:
+        self._sketch(name)
+        return Sketch(self, name.lower())
+
+    def sketches(self) -> Mapping[str, Sketch]:
+        return MappingProxyType({view.name: Sketch(self, key) for key, view in self.snapshot.catalog.sketches.items()})
+
+    def drop_sketch(self, name: str) -> None:
+        with self._defining() as now:
+            self._sketch(name)
+            self._drop(now, name)
+
+    def explain_skipping(self, query: str | DataFrame) -> SkippingReport:
+        """Runs a query on Spark without a sketch and with the one that serves it, and says what was read for each."""
+        now = self.snapshot
+        with self.noticing_damage():
+            return self.sketchbook.explain(self._engine.analyse(query, now.catalog), now)
+
+    @cached_property
+    def sketchbook(self) -> Sketchbook:
+        """What finds and uses sketches."""
+        from headwater.sketchbook import Sketchbook
+
+        return Sketchbook(self)
+
+    @property
+    def skipping(self) -> str:
+        """Whether sketches are used: where it pays (auto), always, or never."""
+        return self.sketchbook.mode
+
+    @skipping.setter
+    def skipping(self, mode: str) -> None:
+        from headwater.sketchbook import require_skipping
+
+        self.sketchbook.mode = require_skipping(mode)
 
     def dataframe(self, name: str) -> DataFrame:
         """A Spark DataFrame of a table's or view's rows now, on which a view can be built."""
@@ -284,9 +355,9 @@ class Session:
         if entry is None:
             raise self._unknown(name)
         with self.noticing_damage():
-            return self._engine.frame(entry, self._rows(entry, now))
+            return self._engine.frame(entry, self.rows_of(entry, now))
 
-    def _rows(self, entry: Entry, now: Snapshot) -> pa.Table | DataFrame:
+    def rows_of(self, entry: Entry, now: Snapshot) -> pa.Table | DataFrame:
         """What a table or view holds: as Spark reads it, where it does."""
         if entry.output in now.outer:
             return now.outer[entry.output].frame()
@@ -383,16 +454,24 @@ class Session:
         self._require_open()
         return run(self, program)
 
-    def answer(self, text: str, content: Backfill | None = None) -> Answer:
-        """The answer of a query at this epoch, or over other content of the tables."""
+    def answer(self, text: str, content: Backfill | None = None, epoch: int | None = None) -> Answer:
+        """The answer of a query at this epoch, or over other content of the tables, which may be that of an epoch."""
         now = self.snapshot
-        content = now.content if content is None else content
         try:
             query = self._engine.analyse(text, now.catalog)
         except NonDeterministic:
-            return self._engine.once(self, text, now.catalog, content)
+            return self._engine.once(self, text, now.catalog, now.content if content is None else content)
+        if now.catalog.sketches and (content is None or epoch is not None):
+            with self.noticing_damage():
+                skipped = self.sketchbook.answer(query, now, content, epoch)
+            if skipped is not None:
+                return skipped
+        content = now.content if content is None else content
         if any(now.entries[name.lower()].output in content.outer for name in query.sources):
             # Spark has the rows.
+            settled = self.sketchbook.settled(query, now, content)
+            if settled is not None:
+                return settled
             return self._engine.once(self, text, now.catalog, content)
         with self.noticing_damage():
             rows, presentation = self._engine.definitions.answer(now, query, content)
@@ -432,6 +511,13 @@ class Session:
             raise InvalidRows(f"a row of {entry.name!r} is a tuple of its values or a dict, not {type(row).__name__}")
         return batch_of([row], entry, self._engine.time_zone)
 
+    def arrow_schema(self, schema: StructType) -> pa.Schema:
+        return self._engine.arrow_schema(schema)
+
+    def analysed(self, query: str | DataFrame) -> Query:
+        """What Spark makes of a query over the tables and views there are."""
+        return self._engine.analyse(query, self.snapshot.catalog)
+
     @property
     def engines(self) -> Engines:
         """What evaluates expressions."""
@@ -451,6 +537,15 @@ class Session:
             raise UnknownName(f"{name!r} is a table, not a view")
         if entry is None:
             raise self._unknown(name, "view")
+        if entry.sketch is not None:
+            raise UnknownName(f"{name!r} is a sketch, not a view")
+        return entry
+
+    def _sketch(self, name: str) -> ViewEntry:
+        entry = self._find(name)
+        if not isinstance(entry, ViewEntry) or entry.sketch is None:
+            names = ", ".join(repr(view.name) for view in self.snapshot.catalog.sketches.values()) or "none yet"
+            raise UnknownName(f"there is no sketch {name!r}; there are: {names}")
         return entry
 
     def _find(self, name: str, now: Snapshot | None = None) -> Entry | None:
@@ -467,7 +562,7 @@ class Session:
             raise InvalidName(f"{name!r} cannot be the name of a table or view")
         entry = self._find(name)
         if entry is not None:
-            kind = "view" if isinstance(entry, ViewEntry) else "table"
+            kind = "table" if isinstance(entry, TableEntry) else "view" if entry.sketch is None else "sketch"
             raise NameTaken(f"there is a {kind} {entry.name!r} already; drop it first or take another name")
 
     def _require_no_cycle(self, name: str, sources: frozenset[str]) -> None:
@@ -561,4 +656,4 @@ def _local_spark() -> SparkSession:
     return spark
 
 
-__all__ = ["Session", "Table", "View", "connect"]
+__all__ = ["Session", "Sketch", "Table", "View", "connect"]

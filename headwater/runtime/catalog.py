@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from headwater.annotations.fragments import Partition
     from headwater.compiler.compiler import Compiler
     from headwater.compiler.dataflow import Step
     from headwater.delta import Delta
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from headwater.operators.ordering import Order
     from headwater.runtime.driver import Outer
     from headwater.runtime.outside import Outside
+    from headwater.sketches.captured import Captured
     from headwater.state.arrangement import Arrangement
 
 
@@ -75,6 +77,8 @@ class ViewEntry:
     output: Step
     contents: Step
     order: tuple[Order, ...]
+    sketch: Captured | None = None
+    """What it is a sketch of, if it is one."""
 
     @cached_property
     def rows(self) -> pa.Schema:
@@ -92,10 +96,11 @@ Entry = TableEntry | ViewEntry
 
 @dataclass(frozen=True, eq=False)
 class Catalog:
-    """Tables and views by their names in lower case, as Spark resolves them, and the compiler that knows their steps."""
+    """Tables and views by their names in lower case, the compiler that knows their steps, and partitions of tables."""
 
     entries: Mapping[str, Entry] = field(default_factory=dict)
     compiler: Compiler | None = None
+    partitions: tuple[Partition, ...] = ()
 
     @cached_property
     def tables(self) -> dict[str, TableEntry]:
@@ -104,6 +109,11 @@ class Catalog:
     @cached_property
     def views(self) -> dict[str, ViewEntry]:
         return {name: entry for name, entry in self.entries.items() if isinstance(entry, ViewEntry)}
+
+    @cached_property
+    def sketches(self) -> dict[str, ViewEntry]:
+        """The views that are sketches."""
+        return {name: view for name, view in self.views.items() if view.sketch is not None}
 
     @cached_property
     def steps(self) -> list[Step]:

@@ -1,0 +1,344 @@
+"""The sketches of a session: made, found for a query, and used.
+
+Who asks a query need not know of sketches. Of those that may answer it, the one is taken that leaves the fewest rows to read;
+Spark then reads these rows only, at the epoch of the question. Without one, or if most rows would have to be read anyway, the
+query is answered as any other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headwater.algebra.plan import Limit, walk
+from headwater.answers import Answer, table_of
+from headwater.delta import Delta
+from headwater.errors import HistoryGone, InvalidOption, NotSupported, UnknownEpoch
+from headwater.footers import Footers, read_footers
+from headwater.partitioning import Attribute, column_of, partition_at, partition_of, require_count
+from headwater.runtime.catalog import TableEntry
+from headwater.runtime.outside import Content
+from headwater.scanned import Scanned, SkippingReport, scans
+from headwater.sketching import chosen, fragments_in, known_partition, scans_of, sketch_query, usable, wanted
+from headwater.skipping import Ranges, Skipping, combined, is_possible
+from headwater.state.consolidation import consolidate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from headwater.annotations.fragments import Partition
+    from headwater.engine import Engine
+    from headwater.frontend.catalyst import Query
+    from headwater.runtime.catalog import Catalog, Snapshot, ViewEntry
+    from headwater.runtime.driver import Backfill
+    from headwater.session import Session
+    from headwater.sketches.safety import Access, Guard
+    from headwater.sketching import On
+
+MODES = ("auto", "always", "never")
+# If more rows than this would be read, skipping is not worth its condition.
+_MOST = 0.75
+# Fewer rows than this in the engine's own tables are summed up sooner than a Spark job starts.
+_MANY = 1_000_000
+
+
+@dataclass
+class Usage:
+    """How often a sketch was used, and what that saved."""
+
+    times: int = 0
+    seconds: float = 0.0
+    rows_skipped: int = 0
+    without: float | None = None
+    """Seconds of the query without the sketch, when it was last measured."""
+
+    @property
+    def seconds_saved(self) -> float | None:
+        """What all uses together saved; None if the query was never measured without the sketch."""
+        return None if self.without is None else self.times * self.without - self.seconds
+
+
+@dataclass(frozen=True)
+class Use:
+    """A sketch that serves a query: the ranges of each scan, by its number from the top of the plan."""
+
+    sketch: str
+    ranges: Mapping[int, tuple[Ranges, ...]]
+
+    def share(self, rows: Mapping[int, int]) -> float:
+        """Which part of all rows of the scans is left."""
+        left = sum(count * min((r.share for r in self.ranges.get(number, ())), default=1.0) for number, count in rows.items())
+        return left / max(1, sum(rows.values()))
+
+
+@dataclass
+class Sketchbook:
+    """What a session knows of its sketches beyond the catalog."""
+
+    session: Session
+    mode: str = "auto"
+    usage: dict[str, Usage] = field(default_factory=dict)
+    _footers: dict[tuple[str, str], Footers | None] = field(default_factory=dict)
+
+    def used(self, name: str) -> Usage:
+        """How often a sketch was used in this session."""
+        return self.usage.get(name.lower(), Usage())
+
+    # -- making
+
+    def partition(
+        self, now: Catalog, table: str, column: str, fragments: int | None, bounds: Sequence[object] | None
+    ) -> Partition:
+        """A new partition, not yet in the catalog."""
+        require_count(fragments)
+        entry = self.session.table_entry(table)
+        attribute = self._attribute(entry, column_of(entry, column))
+        return partition_of(now, attribute, fragments) if bounds is None else partition_at(now, attribute, bounds)
+
+    def _attribute(self, table: TableEntry, column: int) -> Attribute:
+        now = self.session.snapshot
+        return Attribute(table, column, self.session.rows_of(table, now), now.total(table))
+
+    def sketched(self, engine: Engine, now: Catalog, query: Query, on: On, fragments: int | None) -> tuple[Catalog, Query, Any]:
+        """The catalog with the partitions that a sketch needs, the query that is the sketch, and what it is."""
+        require_count(fragments)
+        assert query is not None
+        accesses = wanted(now, query, on)
+        assert query.root is not None
+        choice = chosen(now, query.root, accesses, self._holds)
+        scans = scans_of(query.root)
+        partitions: dict[Access, Partition] = {}
+        for access in choice.accesses:
+            table = now.tables[scans[access[0]].source.lower()]
+            found = known_partition(now, table, access[1], fragments)
+            if found is None:
+                found = partition_of(now, self._attribute(table, access[1]), fragments)
+                now = replace(now, partitions=(*now.partitions, found))
+            partitions[access] = found
+        return now, *sketch_query(now, query, choice, partitions, engine.engines.type_of)
+
+    def _holds(self, guard: Guard) -> bool:
+        """Whether a fact is true of a table now."""
+        now = self.session.snapshot
+        table = now.tables[guard.table]
+        if table.source in now.outer:
+            frame = now.outer[table.source].frame()
+            column = frame[f"c{guard.column}"]
+            broken = {"≥ 0": column < 0, "≤ 0": column > 0, "not null": column.isNull()}[guard.kind]
+            return frame.where(broken).first() is None
+        import pyarrow.compute as pc
+
+        values = now.kept(table).contents().rows.column(guard.column)
+        if guard.kind == "not null":
+            return not values.null_count
+        ends = pc.min_max(values)
+        end = (ends["min"] if guard.kind == "≥ 0" else ends["max"]).as_py()
+        return end is None or bool(end >= 0 if guard.kind == "≥ 0" else end <= 0)
+
+    # -- using
+
+    def answer(self, query: Query, now: Snapshot, content: Backfill | None = None, epoch: int | None = None) -> Answer | None:
+        """The answer from a sketch at this epoch, or at an earlier one with the content of then; None if none is worth it."""
+        if self.mode == "never" or not now.catalog.sketches:
+            return None
+        use = self.use(query, now, epoch)
+        if use is None or (self.mode == "auto" and not self._is_worth(use, query, now)):
+            return None
+        started = perf_counter()
+        found = self._answer(query, self.frame(query, now, use, content))
+        usage = self.usage.setdefault(use.sketch, Usage())
+        usage.times += 1
+        usage.seconds += perf_counter() - started
+        counts = self._counts(query, now)
+        usage.rows_skipped += round(sum(counts.values()) * (1 - use.share(counts)))
+        return found
+
+    def settled(self, query: Query, now: Snapshot, content: Backfill) -> Answer | None:
+        """The answer of a query with a limit from Spark, with ties as the engine breaks them; None if it has no limit."""
+        if query.root is None or not is_possible(query.root):
+            return None
+        if not any(isinstance(node, Limit) for node in walk(query.root)):
+            return None
+        return self._answer(query, self.frame(query, now, None, content))
+
+    def _answer(self, query: Query, frame: DataFrame) -> Answer:
+        rows = self._skipping.answer(query, frame)
+        return Answer(self.session, query.schema, table_of(Delta.inserting(rows), self.session.arrow_schema(query.schema)))
+
+    def explain(self, query: Query, now: Snapshot) -> SkippingReport:
+        """Runs a query on Spark without a sketch and with the one that serves it best, and says what was read."""
+        if query.root is None or not is_possible(query.root):
+            raise NotSupported("this query cannot be run on Spark with some of its rows left out")
+        use = self.use(query, now)
+        without = self._scanned(query, now, None)
+        if use is None:
+            return SkippingReport(None, {}, without, without)
+        skipping = self._scanned(query, now, use)
+        self.usage.setdefault(use.sketch, Usage()).without = without.seconds
+        ranges: dict[str, tuple[str, ...]] = {}
+        for number, parts in use.ranges.items():
+            for part in parts:
+                texts = [part.partition.text(interval) for interval in part.partition.intervals(part.coarse)]
+                null = ["NULL"] if part.partition.null in part.coarse else []
+                ranges[f"{part.partition.table}.{part.partition.column} (access {number + 1})"] = (*texts, *null)
+        return SkippingReport(now.views[use.sketch].name, ranges, without, skipping)
+
+    def _scanned(self, query: Query, now: Snapshot, use: Use | None) -> Scanned:
+        """Runs the query, and counts what was read for it."""
+        assert query.root is not None
+        handed = 0
+        groups: int | None = 0
+        leaves = {}
+        for number, scan in enumerate(scans_of(query.root)):
+            ranges = () if use is None else use.ranges.get(number, ())
+            leaves[number] = self._leaf(now, scan.source, ranges, None)
+            entry = now.entries[scan.source.lower()]
+            if isinstance(entry, TableEntry) and entry.source in now.outer:
+                found = self._groups(query, now.outer[entry.source], number, ranges)
+                groups = None if groups is None or found is None else groups + found
+            else:
+                handed += leaves[number].count()
+        started = perf_counter()
+        frame = self._skipping.frame(query, leaves)
+        self._skipping.answer(query, frame)
+        seconds = perf_counter() - started
+        files, rows = scans(frame)
+        return Scanned(files, groups, rows + handed, seconds)
+
+    def _groups(self, query: Query, content: Content, number: int, ranges: Sequence[Ranges]) -> int | None:
+        """How many row groups of an attached table have to be read."""
+        parts = ranges or self._any_ranges(query, number)
+        least: int | None = None
+        for part in parts:
+            footers = self.footers(content, part)
+            if footers is not None:
+                found = sum(map(len, footers.needed(part).values())) if ranges else footers.count
+                least = found if least is None else min(least, found)
+        return least
+
+    def _any_ranges(self, query: Query, number: int) -> tuple[Ranges, ...]:
+        use = self.use(query, self.session.snapshot)
+        return () if use is None else use.ranges.get(number, ())
+
+    def use(self, query: Query, now: Snapshot, epoch: int | None = None) -> Use | None:
+        """The sketch that leaves the fewest rows to read; None if there is none that may answer the query."""
+        if query.root is None or not is_possible(query.root):
+            return None
+        counts = self._counts(query, now)
+        found = [use for name in usable(now, query.root) for use in [self._use(now, name, epoch)] if use is not None]
+        return min(found, key=lambda use: use.share(counts), default=None)
+
+    def _use(self, now: Snapshot, name: str, epoch: int | None) -> Use | None:
+        view = now.views[name]
+        assert view.sketch is not None
+        fragments = fragments_in(self._content(now, view, epoch), view.sketch) if self._was_there(view, epoch) else None
+        if fragments is None:
+            return None
+        ranges: dict[int, tuple[Ranges, ...]] = {}
+        for access, chosen_ones in zip(view.sketch.accesses, fragments, strict=True):
+            more = Ranges(access.column, access.partition, chosen_ones)
+            ranges[access.scan] = (*ranges.get(access.scan, ()), more)
+        return Use(name, ranges)
+
+    def _was_there(self, view: ViewEntry, epoch: int | None) -> bool:
+        return epoch is None or epoch >= self.session.epochs.history.began(view.name.lower())
+
+    def _content(self, now: Snapshot, view: ViewEntry, epoch: int | None) -> pa.RecordBatch:
+        if epoch is None:
+            return now.contents(view).rows
+        try:
+            return self.session.epochs.at(view, epoch).rows
+        except (HistoryGone, UnknownEpoch):
+            # Nobody knows any more what was needed then: as if a guard were violated.
+            return pa.RecordBatch.from_pydict({"c0": pa.array([-1]), "c1": pa.array([0])})
+
+    def frame(self, query: Query, now: Snapshot, use: Use | None, content: Backfill | None = None) -> DataFrame:
+        """The query on Spark over the rows of its tables; with a sketch, over those that it says are needed."""
+        assert query.root is not None
+        leaves = {}
+        for number, scan in enumerate(scans_of(query.root)):
+            ranges = () if use is None else use.ranges.get(number, ())
+            leaves[number] = self._leaf(now, scan.source, ranges, content)
+        return self._skipping.frame(query, leaves)
+
+    def _leaf(self, now: Snapshot, source: str, ranges: Sequence[Ranges], content: Backfill | None) -> DataFrame:
+        entry = now.entries[source.lower()]
+        outer = now.outer if content is None else content.outer
+        rows: pa.Table | DataFrame
+        if entry.output in outer:
+            rows = self._pruned(outer[entry.output], ranges).frame()
+        elif content is not None:
+            rows = table_of(consolidate(content.content(entry.output)), entry.arrow)
+        else:
+            rows = self.session.rows_of(entry, now)
+        if isinstance(rows, pa.Table):
+            for part in ranges:
+                rows = part.kept(rows)
+            return self.session.spark.createDataFrame(rows, entry.schema)
+        if not ranges:
+            return rows
+        columns = [rows[name] for name in rows.columns]
+        return rows.where(combined(ranges, columns, [part.dataType for part in entry.schema.fields]))
+
+    def _pruned(self, content: Content, ranges: Sequence[Ranges]) -> Content:
+        """The content of an attached table without the files that cannot have rows in the ranges."""
+        outside = content.outside
+        files: set[str] | None = None
+        for part in ranges:
+            footers = self.footers(content, part)
+            if footers is not None:
+                needed = set(footers.needed(part))
+                files = needed if files is None else files & needed
+        if files is None or outside.place is None:
+            return content
+        path = outside.place.path
+        whole = outside.read()
+        kept = [file for file in whole.inputFiles() if file in files]
+
+        def read() -> DataFrame:
+            if not kept:
+                return whole.limit(0)
+            reader = self.session.spark.read.schema(whole.schema).option("basePath", path)
+            return reader.parquet(*kept)
+
+        return Content(replace(outside, read=read), content.changes)
+
+    def footers(self, content: Content, ranges: Ranges) -> Footers | None:
+        """What the footers of an attached table's files say; they are read once."""
+        place = content.outside.place
+        if place is None or place.format != "parquet":
+            return None
+        name = ranges.partition.column
+        key = (str(place), name)
+        if key not in self._footers:
+            self._footers[key] = read_footers(content.outside.read().inputFiles(), name)
+        return self._footers[key]
+
+    def _is_worth(self, use: Use, query: Query, now: Snapshot) -> bool:
+        assert query.root is not None
+        scans = scans_of(query.root)
+        counts = self._counts(query, now)
+        if use.share(counts) > _MOST:
+            return False
+        if any(now.entries[scan.source.lower()].output in now.outer for scan in scans):
+            return True
+        return sum(counts[number] for number in use.ranges) >= _MANY
+
+    def _counts(self, query: Query, now: Snapshot) -> dict[int, int]:
+        assert query.root is not None
+        return {i: now.total(now.entries[scan.source.lower()]) for i, scan in enumerate(scans_of(query.root))}
+
+    @property
+    def _skipping(self) -> Skipping:
+        return Skipping(lambda: self.session.spark)
+
+
+def require_skipping(mode: str) -> str:
+    if mode not in MODES:
+        raise InvalidOption(f"skipping is one of {', '.join(MODES)}, not {mode!r}")
+    return mode
