@@ -11,6 +11,7 @@ from benchmarks import (
     many_views,
     provenance,
     recursion,
+    sketches,
     skew,
     smallest,
     synthetic,
@@ -31,4 +32,5 @@ FAMILIES = {
     "cluster": Family(cluster.WORKLOADS, cluster.summary),
     "provenance": Family(provenance.WORKLOADS),
     "recursion": Family(recursion.WORKLOADS),
+    "sketches": Family(sketches.WORKLOADS),
 }

@@ -28,8 +28,9 @@ _USUAL = 1_000
 # Fewer rows than this in a fragment are not worth a range of their own.
 _SHALLOWEST = 100
 _FEWEST = 10
-# So many values of a sample fall into each fragment.
+# So many values of a sample fall into each fragment; of fewer rows than this, all are taken.
 _A_FRAGMENT = 20
+_SMALL = 100_000
 _SEED = 7
 
 
@@ -86,7 +87,7 @@ def partition_at(now: Catalog, attribute: Attribute, bounds: Sequence[object]) -
 def partition_of(now: Catalog, attribute: Attribute, fragments: int | None) -> Partition:
     """A new partition of a table's rows into about so many fragments."""
     count = min(_USUAL, max(_FEWEST, attribute.total // _SHALLOWEST)) if fragments is None else fragments
-    sample = _sample(attribute, count * _A_FRAGMENT)
+    sample = _sample(attribute, max(_SMALL, count * _A_FRAGMENT))
     return _described(now, attribute, equi_depth(sample, count), sample)
 
 

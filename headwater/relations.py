@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.answers import Answer, change_table, table_of
-from headwater.errors import UnknownName
+from headwater.errors import InvalidOption, UnknownName
 from headwater.explanation import explained, maintenance, statistics
 from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.state.consolidation import consolidate
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headwater.annotations.fragments import Partition
+    from headwater.drawing import Block
     from headwater.provenance.why import Why
     from headwater.provenance.why_not import WhyNot
     from headwater.runtime.catalog import Entry, Snapshot
@@ -122,6 +124,10 @@ class Table(Relation):
     def replace(self, source: Any, *, format: str | None = None) -> int:  # noqa: A002, ANN401  (Spark is imported late)
         """Gives the table the rows of a source, as one epoch of what differs."""
         return self._session.replace(self._name, source, format=format)
+
+    def export(self, path: str | Path, *, cluster_by: str | None = None, files: int | None = None) -> None:
+        """Writes the rows as Parquet files, clustered on a column, if one is given, so that ranges of it are in few of them."""
+        self._session.export(self._name, path, cluster_by=cluster_by, files=files)
 
     def drop(self) -> None:
         self._session.drop_table(self._name)
@@ -264,6 +270,53 @@ class Sketch(View):
             "seconds_saved": usage.seconds_saved,
             "maintenance": maintained,
         }
+
+    def plot(self, file: str | Path | None = None) -> str | Path:
+        """Which ranges were needed, epoch by epoch: as SVG, or in a file whose name ends in .svg, .html or .png."""
+        from headwater import drawing
+
+        blocks = self._blocks()
+        if file is None:
+            return drawing.svg(blocks)
+        target = Path(file)
+        if target.suffix not in (".svg", ".html", ".png"):
+            raise InvalidOption(f"a picture is a file that ends in .svg, .html or .png, not {target.name!r}")
+        if target.suffix == ".png":
+            target.write_bytes(drawing.png(blocks))
+        else:
+            target.write_text(drawing.svg(blocks) if target.suffix == ".svg" else drawing.html(blocks), encoding="utf-8")
+        return target
+
+    def _blocks(self) -> list[Block]:
+        """The fragments of each access at every epoch that changed them, as far back as changes are kept."""
+        import numpy as np
+
+        from headwater.drawing import Block
+
+        began = self._session.epochs.history.earliest(self._name)
+        changes = [(epoch, table.to_pydict()) for epoch, table in self.changes(since=began)]
+        now = self._fragments() or []
+        blocks = []
+        for number, covered in enumerate(self._captured.accesses):
+            chosen = now[number] if number < len(now) else frozenset[int]()
+            states = [(self._session.epoch, chosen)]
+            for epoch, rows in reversed(changes):
+                moved = [
+                    (fragment, weight)
+                    for access, fragment, weight in zip(rows["access"], rows["fragment"], rows["_weight"], strict=True)
+                    if access == number
+                ]
+                if moved:
+                    states[-1] = (epoch, chosen)
+                    chosen = (chosen - {f for f, weight in moved if weight > 0}) | {f for f, weight in moved if weight < 0}
+                    states.append((began, chosen))
+            states.reverse()
+            cells = np.zeros((len(states), covered.partition.count), bool)
+            for row, (_, fragments) in enumerate(states):
+                cells[row, list(fragments)] = True
+            title = f"{covered.partition.table}.{covered.partition.column}"
+            blocks.append(Block(title, tuple(epoch for epoch, _ in states), cells))
+        return blocks
 
     def drop(self) -> None:
         self._session.drop_sketch(self._name)

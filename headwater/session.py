@@ -370,6 +370,19 @@ class Session:
                 return lent
         return table_of(now.contents(entry), entry.arrow, order)
 
+    def export(self, table: str, path: str | Path, *, cluster_by: str | None = None, files: int | None = None) -> None:
+        """Writes the rows of a table as Parquet files, by a job of Spark's.
+
+        With `cluster_by` they are in order of that column, within the files and from one to the next. A table attached to them
+        can then be skipped by a sketch of that column.
+        """
+        from headwater.exporting import export
+
+        now = self.snapshot
+        entry = self.table_entry(table)
+        with self.noticing_damage():
+            export(self.spark, entry, self.rows_of(entry, now), now.total(entry), str(path), cluster_by, files)
+
     # -- changes
 
     def insert(self, table: str, rows: object) -> int:

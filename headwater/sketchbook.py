@@ -22,7 +22,8 @@ from headwater.partitioning import Attribute, column_of, partition_at, partition
 from headwater.runtime.catalog import TableEntry
 from headwater.runtime.outside import Content
 from headwater.scanned import Scanned, SkippingReport, scans
-from headwater.sketching import chosen, fragments_in, known_partition, scans_of, sketch_query, usable, wanted
+from headwater.sketches.transfer import transfers
+from headwater.sketching import are_safe_together, chosen, fragments_in, known_partition, scans_of, sketch_query, usable, wanted
 from headwater.skipping import Ranges, Skipping, combined, is_possible
 from headwater.state.consolidation import consolidate
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from headwater.algebra.plan import Node
     from headwater.annotations.fragments import Partition
     from headwater.engine import Engine
     from headwater.frontend.catalyst import Query
@@ -65,15 +67,33 @@ class Usage:
 
 @dataclass(frozen=True)
 class Use:
-    """A sketch that serves a query: the ranges of each scan, by its number from the top of the plan."""
+    """Sketches that serve a query: the ranges of each scan, by its number from the top of the plan."""
 
-    sketch: str
+    sketches: tuple[str, ...]
     ranges: Mapping[int, tuple[Ranges, ...]]
 
     def share(self, rows: Mapping[int, int]) -> float:
         """Which part of all rows of the scans is left."""
         left = sum(count * min((r.share for r in self.ranges.get(number, ())), default=1.0) for number, count in rows.items())
         return left / max(1, sum(rows.values()))
+
+    def beside(self, other: Use) -> Use:
+        """The ranges of both: what is left is what both leave."""
+        numbers = {*self.ranges, *other.ranges}
+        ranges = {number: (*self.ranges.get(number, ()), *other.ranges.get(number, ())) for number in numbers}
+        return Use((*self.sketches, *other.sketches), ranges)
+
+    def transferred(self, root: Node) -> Use:
+        """With ranges, too, of what is joined with what has ranges."""
+        ranges = dict(self.ranges)
+        pairs = transfers(root)
+        for _ in pairs:
+            for (number, column), (target, other) in pairs:
+                for part in ranges.get(number, ()):
+                    moved = Ranges(other, part.partition, part.fragments - {part.partition.null})
+                    if part.column == column and moved not in ranges.get(target, ()):
+                        ranges[target] = (*ranges.get(target, ()), moved)
+        return Use(self.sketches, ranges)
 
 
 @dataclass
@@ -82,6 +102,7 @@ class Sketchbook:
 
     session: Session
     mode: str = "auto"
+    transfer: bool = True
     usage: dict[str, Usage] = field(default_factory=dict)
     _footers: dict[tuple[str, str], Footers | None] = field(default_factory=dict)
 
@@ -151,11 +172,12 @@ class Sketchbook:
             return None
         started = perf_counter()
         found = self._answer(query, self.frame(query, now, use, content))
-        usage = self.usage.setdefault(use.sketch, Usage())
-        usage.times += 1
-        usage.seconds += perf_counter() - started
         counts = self._counts(query, now)
-        usage.rows_skipped += round(sum(counts.values()) * (1 - use.share(counts)))
+        for name in use.sketches:
+            usage = self.usage.setdefault(name, Usage())
+            usage.times += 1
+            usage.seconds += perf_counter() - started
+            usage.rows_skipped += round(sum(counts.values()) * (1 - use.share(counts)))
         return found
 
     def settled(self, query: Query, now: Snapshot, content: Backfill) -> Answer | None:
@@ -179,14 +201,18 @@ class Sketchbook:
         if use is None:
             return SkippingReport(None, {}, without, without)
         skipping = self._scanned(query, now, use)
-        self.usage.setdefault(use.sketch, Usage()).without = without.seconds
+        for name in use.sketches:
+            self.usage.setdefault(name, Usage()).without = without.seconds
         ranges: dict[str, tuple[str, ...]] = {}
         for number, parts in use.ranges.items():
             for part in parts:
                 texts = [part.partition.text(interval) for interval in part.partition.intervals(part.coarse)]
                 null = ["NULL"] if part.partition.null in part.coarse else []
-                ranges[f"{part.partition.table}.{part.partition.column} (access {number + 1})"] = (*texts, *null)
-        return SkippingReport(now.views[use.sketch].name, ranges, without, skipping)
+                source = scans_of(query.root)[number].source
+                column = now.entries[source.lower()].arrow.names[part.column]
+                ranges[f"{source}.{column} (access {number + 1})"] = (*texts, *null)
+        names = ", ".join(now.views[name].name for name in use.sketches)
+        return SkippingReport(names, ranges, without, skipping)
 
     def _scanned(self, query: Query, now: Snapshot, use: Use | None) -> Scanned:
         """Runs the query, and counts what was read for it."""
@@ -226,12 +252,20 @@ class Sketchbook:
         return () if use is None else use.ranges.get(number, ())
 
     def use(self, query: Query, now: Snapshot, epoch: int | None = None) -> Use | None:
-        """The sketch that leaves the fewest rows to read; None if there is none that may answer the query."""
+        """The sketch that leaves the fewest rows to read, and others that leave still fewer; None if none serves the query."""
         if query.root is None or not is_possible(query.root):
             return None
         counts = self._counts(query, now)
-        found = [use for name in usable(now, query.root) for use in [self._use(now, name, epoch)] if use is not None]
-        return min(found, key=lambda use: use.share(counts), default=None)
+        each = [use for name in usable(now, query.root) for use in [self._use(now, name, epoch)] if use is not None]
+        found: Use | None = None
+        for use in sorted(each, key=lambda use: use.share(counts)):
+            names = (*(found.sketches if found else ()), *use.sketches)
+            sketches = [now.views[name].sketch for name in names]
+            if found is None:
+                found = use
+            elif are_safe_together(now.catalog, query.root, [sketch for sketch in sketches if sketch is not None]):
+                found = found.beside(use)
+        return found.transferred(query.root) if found is not None and self.transfer else found
 
     def _use(self, now: Snapshot, name: str, epoch: int | None) -> Use | None:
         view = now.views[name]
@@ -243,7 +277,7 @@ class Sketchbook:
         for access, chosen_ones in zip(view.sketch.accesses, fragments, strict=True):
             more = Ranges(access.column, access.partition, chosen_ones)
             ranges[access.scan] = (*ranges.get(access.scan, ()), more)
-        return Use(name, ranges)
+        return Use((name,), ranges)
 
     def _was_there(self, view: ViewEntry, epoch: int | None) -> bool:
         return epoch is None or epoch >= self.session.epochs.history.began(view.name.lower())

@@ -20,6 +20,7 @@ from headwater.runtime.catalog import TableEntry
 from headwater.sketches.capture import sketch_plan
 from headwater.sketches.captured import Captured, Covered
 from headwater.sketches.comparing import is_number
+from headwater.sketches.reuse import serves
 from headwater.sketches.safety import Facts, Guard, Unsafe, barriers
 
 if TYPE_CHECKING:
@@ -184,9 +185,22 @@ def fragments_in(rows: pa.RecordBatch, captured: Captured) -> list[frozenset[int
 
 
 def usable(now: Snapshot, root: plan.Node) -> list[str]:
-    """The sketches, by name, that were captured for this very query."""
+    """The sketches, by name, that serve a query of this plan: captured for it, or for one of which it needs no more."""
     return [
         name
         for name, view in now.catalog.sketches.items()
-        if view.sketch is not None and view.sketch.query.root == root and view.contents in now.states
+        if view.sketch is not None
+        and view.contents in now.states
+        and serves(view.sketch, root, facts_of(now.catalog, root, view.sketch.guards))
     ]
+
+
+def are_safe_together(now: Catalog, root: plan.Node, sketches: Sequence[Captured]) -> bool:
+    """Whether the ranges of several sketches, each of which serves the query, may be used at once."""
+    accesses = {(covered.scan, covered.column) for sketch in sketches for covered in sketch.accesses}
+    guards = [guard for sketch in sketches for guard in sketch.guards]
+    try:
+        walls = barriers(root, accesses, facts_of(now, root, guards))
+    except Unsafe:
+        return False
+    return all(walls <= sketch.barriers for sketch in sketches)

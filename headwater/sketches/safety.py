@@ -314,7 +314,7 @@ def _aggregate(node: plan.Aggregate, children: list[State]) -> State:
         if part in keys:
             return value_of(part, child.lookup)
         if isinstance(part, Call) and part.function == "AggregateExpression":
-            found = _of_group(part, child, sketched=bool(child.sights), grouped=bool(node.keys))
+            found = of_group(part, child, sketched=bool(child.sights), grouped=bool(node.keys))
             return replace(found, relation=EQUAL) if covered else found
         return child.lookup(part)
 
@@ -325,7 +325,7 @@ def _aggregate(node: plan.Aggregate, children: list[State]) -> State:
     return State(values, _moved(child.sights, copies), key=whole if None not in places else None)
 
 
-def _of_group(call: Call, child: State, *, sketched: bool, grouped: bool) -> Value:
+def of_group(call: Call, child: State, *, sketched: bool, grouped: bool) -> Value:
     """What is known of an aggregate of a group of which rows may be missing."""
     function, *conditions = call.arguments
     assert isinstance(function, Call)

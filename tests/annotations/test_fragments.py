@@ -21,7 +21,7 @@ KINDS: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.int64(): st.one_of(st.integers(-5, 5), st.integers(2**53 - 2, 2**53 + 2)),
     pa.float64(): st.one_of(st.sampled_from([-0.0, 0.0, 1.5, math.inf, -math.inf, math.nan]), st.floats()),
     pa.date32(): st.dates(date(2020, 1, 1), date(2020, 1, 9)),
-    INSTANT: st.datetimes(datetime(2020, 1, 1), datetime(2020, 1, 2), timezones=st.just(UTC)),  # noqa: DTZ001
+    INSTANT: st.datetimes(datetime(2020, 1, 1), datetime(2020, 1, 2), timezones=st.just(UTC)),
     pa.decimal128(30, 2): st.decimals(-3, 3, places=2),
     pa.string(): st.one_of(st.sampled_from(["", "a", "ab", "é", "\U0001f600", "z"]), st.text(max_size=3)),
 }
