@@ -1,4 +1,4 @@
-"""Sketches: what skipping saves, what maintenance costs beside capturing anew, and both together in mixes of updates and queries.
+"""Sketches: what skipping saves, what maintenance costs beside capturing anew, and both in mixes of updates and queries.
 
 The table is in Parquet files clustered on the attribute, and attached. Captured anew means the cheapest way there is for Spark:
 the fragments of the rows of qualifying groups, of a table in its cache, where a fragment is a multiplication and a division.
@@ -172,7 +172,7 @@ def mix(name: str, scale: Scale) -> list[Figure]:
         for mode in ("always", "never"):
             with connected() as session:
                 table, text = attached(session, query, scale)
-                captured = seconds(lambda: session.create_sketch("k", text, on={"r": "a"}, fragments=FRAGMENTS))
+                captured = seconds(partial(session.create_sketch, "k", text, on={"r": "a"}, fragments=FRAGMENTS))
                 if mode == "never":
                     session.drop_sketch("k")
                 asked(session, text, mode, 1)

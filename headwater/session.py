@@ -299,11 +299,13 @@ class Session:
             self._define(self._engine.definitions.partitioned(now, made))
         return made
 
-    def create_sketch(self, name: str, query: str | DataFrame, *, on: On, fragments: int | None = None) -> Sketch:
+    def create_sketch(self, name: str, query: str | DataFrame, *, on: On | None = None, fragments: int | None = None) -> Sketch:
         """A sketch of a query: which ranges of the columns that `on` names by table its answer needs, kept up to date.
 
         The same query is then answered from these ranges only. Columns by which that could give another answer are refused.
+        Without `on`, the query is asked, and of the columns that its answer shows the one is taken that leaves the fewest rows.
         """
+        on = self._chosen(query) if on is None else on
         with self._defining() as now:
             self._require_free(name)
             analysed = self._engine.analyse(query, now, name)
@@ -311,6 +313,18 @@ class Session:
             snapshot = replace(self.snapshot, catalog=catalog)
             self._define(self._engine.definitions.view(snapshot, name, sketch, "auto", captured))
         return Sketch(self, name.lower())
+
+    def _chosen(self, query: str | DataFrame) -> On:
+        """The column that a sketch is best made by."""
+        if not isinstance(query, str):
+            raise InvalidOption("say with on by which column a DataFrame is to be sketched")
+        analysed = self._engine.analyse(query, self.snapshot.catalog)
+        found = None if analysed.root is None else self.sketchbook.choose(analysed, self.answer(query).arrow())
+        if found is None:
+            raise InvalidOption(
+                "no column that the answer shows is safe and leaves out a quarter of the rows; name one with on"
+            )
+        return found
 
     def sketch(self, name: str) -> Sketch:
         self._sketch(name)
@@ -336,6 +350,15 @@ class Session:
         from headwater.sketchbook import Sketchbook
 
         return Sketchbook(self)
+
+    @property
+    def learns_sketches(self) -> bool:
+        """Whether a query over attached tables whose like was asked five times gets a sketch by itself."""
+        return self.sketchbook.learns
+
+    @learns_sketches.setter
+    def learns_sketches(self, learns: bool) -> None:
+        self.sketchbook.learns = bool(learns)
 
     @property
     def skipping(self) -> str:
@@ -479,13 +502,16 @@ class Session:
                 skipped = self.sketchbook.answer(query, now, content, epoch)
             if skipped is not None:
                 return skipped
+        content_is_now = content is None
         content = now.content if content is None else content
         if any(now.entries[name.lower()].output in content.outer for name in query.sources):
             # Spark has the rows.
-            settled = self.sketchbook.settled(query, now, content)
-            if settled is not None:
-                return settled
-            return self._engine.once(self, text, now.catalog, content)
+            found = self.sketchbook.settled(query, now, content)
+            if found is None:
+                found = self._engine.once(self, text, now.catalog, content)
+            if content_is_now and self._reader is None:
+                self.sketchbook.notice(query, found)
+            return found
         with self.noticing_damage():
             rows, presentation = self._engine.definitions.answer(now, query, content)
         names = self._engine.arrow_schema(query.schema)

@@ -8,6 +8,7 @@ query is answered as any other.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from headwater.algebra.plan import Limit, walk
 from headwater.answers import Answer, table_of
-from headwater.delta import Delta
+from headwater.delta import Delta, one_batch
 from headwater.errors import HistoryGone, InvalidOption, NotSupported, UnknownEpoch
 from headwater.footers import Footers, read_footers
 from headwater.partitioning import Attribute, column_of, partition_at, partition_of, require_count
@@ -23,7 +24,18 @@ from headwater.runtime.catalog import TableEntry
 from headwater.runtime.outside import Content
 from headwater.scanned import Scanned, SkippingReport, scans
 from headwater.sketches.transfer import transfers
-from headwater.sketching import are_safe_together, chosen, fragments_in, known_partition, scans_of, sketch_query, usable, wanted
+from headwater.sketching import (
+    are_safe_together,
+    chosen,
+    fragments_in,
+    known_partition,
+    safe_and_visible,
+    scans_of,
+    sketch_query,
+    template_of,
+    usable,
+    wanted,
+)
 from headwater.skipping import Ranges, Skipping, combined, is_possible
 from headwater.state.consolidation import consolidate
 
@@ -45,6 +57,8 @@ if TYPE_CHECKING:
 MODES = ("auto", "always", "never")
 # If more rows than this would be read, skipping is not worth its condition.
 _MOST = 0.75
+# A kind of query that was asked so often will be asked again.
+_OFTEN = 5
 # Fewer rows than this in the engine's own tables are summed up sooner than a Spark job starts.
 _MANY = 1_000_000
 
@@ -103,6 +117,8 @@ class Sketchbook:
     session: Session
     mode: str = "auto"
     transfer: bool = True
+    learns: bool = False
+    seen: dict[Node, int] = field(default_factory=dict)
     usage: dict[str, Usage] = field(default_factory=dict)
     _footers: dict[tuple[str, str], Footers | None] = field(default_factory=dict)
 
@@ -160,6 +176,43 @@ class Sketchbook:
         ends = pc.min_max(values)
         end = (ends["min"] if guard.kind == "≥ 0" else ends["max"]).as_py()
         return end is None or bool(end >= 0 if guard.kind == "≥ 0" else end <= 0)
+
+    def choose(self, query: Query, answer: pa.Table) -> On | None:
+        """The table and column by which a sketch leaves the fewest rows, judged by the answer; None if none leaves out enough.
+
+        The answer shows the attribute of every row that was needed, so the size of each sketch is known before it is made.
+        """
+        assert query.root is not None
+        now = self.session.snapshot
+        scans = scans_of(query.root)
+        counts = self._counts(query, now)
+        best: tuple[float, On] | None = None
+        for (number, column), shown in safe_and_visible(now.catalog, query.root, self.session.engines.type_of).items():
+            table = now.tables[scans[number].source.lower()]
+            found = known_partition(now.catalog, table, column, None)
+            if found is None:
+                found = partition_of(now.catalog, self._attribute(table, column), None)
+            values = one_batch(answer.select([shown])).column(0)
+            share = Use((), {number: (Ranges(column, found, frozenset(found.fragments(values).tolist())),)}).share(counts)
+            if share <= _MOST and (best is None or share < best[0]):
+                best = (share, {table.name: table.arrow.names[column]})
+        return None if best is None else best[1]
+
+    def notice(self, query: Query, answer: Answer) -> None:
+        """A query was answered without a sketch: makes one if its like was seen often enough, and one would be worth it."""
+        now = self.session.snapshot
+        if not self.learns or query.root is None or query.text is None or not is_possible(query.root):
+            return
+        if not any(now.entries[scan.source.lower()].output in now.outer for scan in scans_of(query.root)):
+            return
+        kind = template_of(query.root)
+        self.seen[kind] = self.seen.get(kind, 0) + 1
+        if self.seen[kind] != _OFTEN:
+            return
+        on = self.choose(query, answer.arrow())
+        if on is not None:
+            number = next(i for i in count(1) if f"auto_{i}" not in now.entries)
+            self.session.create_sketch(f"auto_{number}", query.text, on=on)
 
     # -- using
 

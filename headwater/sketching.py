@@ -7,17 +7,20 @@ and every commit keeps it up to date, at its epoch, on either placement, and on 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import LongType, StructField, StructType
 
 from headwater.algebra import plan
+from headwater.algebra.expressions import Literal, rewrite
+from headwater.annotations.fragments import is_partitionable
 from headwater.errors import InvalidOption, NotSupported, UnknownName, UnsafeSketch
 from headwater.frontend.catalyst import Query
 from headwater.partitioning import column_of, require_count
 from headwater.runtime.catalog import TableEntry
-from headwater.sketches.capture import sketch_plan
+from headwater.sketches.capture import sketch_plan, visible
 from headwater.sketches.captured import Captured, Covered
 from headwater.sketches.comparing import is_number
 from headwater.sketches.reuse import serves
@@ -28,9 +31,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from headwater.algebra.expressions import Expression
     from headwater.annotations.fragments import Partition
     from headwater.runtime.catalog import Catalog, Snapshot
+    from headwater.sketches.capture import TypeOf
     from headwater.sketches.safety import Access
 
     On = Mapping[str, str | Sequence[str]]
@@ -150,7 +153,7 @@ def sketch_query(
     query: Query,
     choice: Choice,
     partitions: Mapping[Access, Partition],
-    type_of: Callable[[Expression], pa.DataType],
+    type_of: TypeOf,
 ) -> tuple[Query, Captured]:
     """The query whose answer is the sketch, and what the sketch is."""
     assert query.root is not None
@@ -204,3 +207,32 @@ def are_safe_together(now: Catalog, root: plan.Node, sketches: Sequence[Captured
     except Unsafe:
         return False
     return all(walls <= sketch.barriers for sketch in sketches)
+
+
+def candidates(now: Catalog, root: plan.Node) -> list[Access]:
+    """The accesses of tables by columns that can be cut into ranges."""
+    found = []
+    for number, scan in enumerate(scans_of(root)):
+        table = now.tables.get(scan.source.lower())
+        types = [] if table is None else table.arrow.types
+        found += [(number, column) for column, kind in enumerate(types) if is_partitionable(kind)]
+    return found
+
+
+def safe_and_visible(now: Catalog, root: plan.Node, type_of: TypeOf) -> dict[Access, int]:
+    """The accesses that are safe by themselves and whose attribute the answer shows, with the column that shows it."""
+    shown: dict[Access, int] = {}
+    for access in candidates(now, root):
+        with suppress(Unsafe):
+            if not barriers(root, [access], facts_of(now, root)):
+                shown |= visible(root, [access], type_of)
+    return shown
+
+
+def template_of(root: plan.Node) -> plan.Node:
+    """The plan without the constants of its conditions and the number of its limits: what queries of one kind share."""
+    node = plan.with_children(root, [template_of(child) for child in root.children])
+    if isinstance(node, plan.Filter):
+        condition = rewrite(node.condition, lambda part: replace(part, value="?") if isinstance(part, Literal) else None)
+        return replace(node, condition=condition)
+    return replace(node, count=0, offset=0) if isinstance(node, plan.Limit) else node

@@ -25,14 +25,13 @@ import pyarrow as pa
 
 from headwater.algebra import plan
 from headwater.algebra.expressions import Call, Column, Expression, Literal, moved
-from headwater.annotations.fragments import FRAGMENT
+from headwater.annotations.fragments import FRAGMENT, Partition
 from headwater.compiler.joins import all_of, analyse
 from headwater.sketches.safety import Unsafe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from headwater.annotations.fragments import Partition
     from headwater.sketches.captured import Captured
     from headwater.sketches.safety import Access, Guard
 
@@ -94,6 +93,13 @@ def sketch_plan(sketch: Captured, tables: Mapping[str, plan.Types], type_of: Typ
     every = plan.Union(types=types, inputs=tuple(found)) if len(found) > 1 else found[0]
     keys = (Column(0, _NUMBER), Column(1, FRAGMENT))
     return plan.Aggregate(types=types, child=every, keys=keys, outputs=keys)
+
+
+def visible(root: plan.Node, accesses: Collection[Access], type_of: TypeOf) -> dict[Access, int]:
+    """Those of the accesses whose attribute the answer shows, and the column that shows it."""
+    nothing = Partition("", "", 0, pa.RecordBatch.from_arrays([pa.array([], _NUMBER)], names=["c0"]), ())
+    found = _Capture(dict.fromkeys(accesses, nothing), frozenset(), type_of).annotated(root)
+    return {access: column for access, column in found.seen.items() if column < found.width}
 
 
 @dataclass
