@@ -154,7 +154,7 @@ def test_files_and_row_groups_are_skipped(spark: SparkSession, tmp_path: Path) -
         found = both(session, query)
         assert found[0][0] == 7
         report = session.explain_skipping(query)
-        assert sketch.stats()["times_used"] == 3
+        assert sketch.stats()["times_used"] == 2
     assert report.without.rows == 40_000
     assert report.skipping.rows < 20_000
     assert report.skipping.files < report.without.files
