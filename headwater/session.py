@@ -513,7 +513,11 @@ class Session:
                 self.sketchbook.notice(query, found)
             return found
         with self.noticing_damage():
-            rows, presentation = self._engine.definitions.answer(now, query, content)
+            return self.computed(query, now, content)
+
+    def computed(self, query: Query, now: Snapshot, content: Backfill) -> Answer:
+        """The answer of a query that the engine computes from the content of tables and views."""
+        rows, presentation = self._engine.definitions.answer(now, query, content)
         names = self._engine.arrow_schema(query.schema)
         return Answer(self, query.schema, table_of(rows, names, presentation.order))
 

@@ -12,6 +12,7 @@ from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from headwater.algebra.plan import Limit, walk
@@ -21,6 +22,7 @@ from headwater.errors import HistoryGone, InvalidOption, NotSupported, UnknownEp
 from headwater.footers import Footers, read_footers
 from headwater.partitioning import Attribute, column_of, partition_at, partition_of, require_count
 from headwater.runtime.catalog import TableEntry
+from headwater.runtime.driver import Backfill
 from headwater.runtime.outside import Content
 from headwater.scanned import Scanned, SkippingReport, scans
 from headwater.sketches.transfer import transfers
@@ -37,19 +39,22 @@ from headwater.sketching import (
     wanted,
 )
 from headwater.skipping import Ranges, Skipping, combined, is_possible
+from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
     from headwater.algebra.plan import Node
     from headwater.annotations.fragments import Partition
+    from headwater.compiler.dataflow import Step
     from headwater.engine import Engine
     from headwater.frontend.catalyst import Query
+    from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Snapshot, ViewEntry
-    from headwater.runtime.driver import Backfill
     from headwater.session import Session
     from headwater.sketches.safety import Access, Guard
     from headwater.sketching import On
@@ -224,7 +229,7 @@ class Sketchbook:
         if use is None or (self.mode == "auto" and not self._is_worth(use, query, now)):
             return None
         started = perf_counter()
-        found = self._answer(query, self.frame(query, now, use, content))
+        found = self._own(query, now, use, content) or self._answer(query, self.frame(query, now, use, content))
         counts = self._counts(query, now)
         for name in use.sketches:
             usage = self.usage.setdefault(name, Usage())
@@ -232,6 +237,25 @@ class Sketchbook:
             usage.seconds += perf_counter() - started
             usage.rows_skipped += round(sum(counts.values()) * (1 - use.share(counts)))
         return found
+
+    def _own(self, query: Query, now: Snapshot, use: Use, content: Backfill | None) -> Answer | None:
+        """The answer from the engine's own tables, cut down to the ranges; None if some rows are Spark's."""
+        assert query.root is not None
+        before = now.content if content is None else content
+        needed: dict[str, list[Sequence[Ranges]]] = {}
+        for number, scan in enumerate(scans_of(query.root)):
+            needed.setdefault(scan.source.lower(), []).append(use.ranges.get(number, ()))
+        states: dict[Step, State] = {}
+        for name, accesses in needed.items():
+            entry = now.entries[name]
+            if entry.output in before.outer:
+                return None
+            rows = consolidate(before.content(entry.output))
+            if all(accesses):
+                rows = rows.where(np.logical_or.reduce([_inside(rows.rows, ranges) for ranges in accesses]))
+            states[entry.contents] = (Arrangement.empty(rows.rows.schema, ()).insert(rows),)
+        part = Backfill(states, {now.entries[name].output: now.entries[name].contents for name in needed})
+        return self.session.computed(query, now, part)
 
     def settled(self, query: Query, now: Snapshot, content: Backfill) -> Answer | None:
         """The answer of a query with a limit from Spark, with ties as the engine breaks them; None if it has no limit."""
@@ -423,6 +447,11 @@ class Sketchbook:
     @property
     def _skipping(self) -> Skipping:
         return Skipping(lambda: self.session.spark)
+
+
+def _inside(rows: pa.RecordBatch, ranges: Sequence[Ranges]) -> NDArray[np.bool_]:
+    """Which rows of a table are in all of the ranges."""
+    return np.logical_and.reduce([part.inside(rows.column(part.column)) for part in ranges])
 
 
 def require_skipping(mode: str) -> str:

@@ -13,12 +13,13 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, functions
 
 from headwater.algebra import plan
+from headwater.delta import one_batch
 from headwater.errors import EvaluationFailed
 from headwater.evaluation.spark import SparkEvaluator, failure
 from headwater.evaluation.stages import typed
@@ -28,6 +29,7 @@ from headwater.schema import arrow_schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from numpy.typing import NDArray
     from pyspark.sql import Column, SparkSession
     from pyspark.sql.types import DataType
 
@@ -70,12 +72,15 @@ class Ranges:
             parts.append(attribute.isNull())
         return _balanced(parts)
 
+    def inside(self, values: pa.Array) -> NDArray[np.bool_]:
+        """Which values of the attribute are in the fragments."""
+        chosen = np.zeros(self.partition.count, np.bool_)
+        chosen[list(self.coarse)] = True
+        return chosen[self.partition.fragments(values)]
+
     def kept(self, rows: pa.Table) -> pa.Table:
         """Those of rows of the table that are in the fragments."""
-        column = rows.column(self.column).combine_chunks()
-        column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-        found = pc.is_in(pa.array(self.partition.fragments(column)), pa.array(sorted(self.coarse), pa.int64()))
-        return rows.filter(found)
+        return rows.filter(pa.array(self.inside(one_batch(rows.select([self.column])).column(0))))
 
 
 def _either(above: Column | None, below: Column | None, attribute: Column) -> Column:

@@ -26,6 +26,7 @@ from small_plans import (
 )
 
 from headwater.algebra import plan
+from headwater.sketches import safety
 from headwater.sketches.safety import Facts, Guard, Unsafe, barriers
 
 if TYPE_CHECKING:
@@ -159,6 +160,13 @@ COUNTEREXAMPLES: dict[str, tuple[plan.Node, dict[str, list[Row]], dict[Access, i
 }
 
 
+CE1: tuple[plan.Node, dict[str, list[Row]], dict[Access, int]] = (
+    where(limit(R, [(A, "asc")], 2), "=", col(G), lit(1)),
+    {"r": [(0, 0, 1, 0), (1, 0, 2, 0), (1, 0, 3, 0)]},
+    {(0, A): 2},
+)
+
+
 @pytest.mark.parametrize("name", COUNTEREXAMPLES)
 def test_counterexamples_are_refused(name: str) -> None:
     root, _, cuts = COUNTEREXAMPLES[name]
@@ -175,9 +183,7 @@ def test_counterexamples_give_another_answer(name: str) -> None:
 
 def test_limit_below_a_filter_needs_a_barrier() -> None:
     """CE1: rows that a limit left out would take the places of others."""
-    below = limit(R, [(A, "asc")], 2)
-    root = where(below, "=", col(G), lit(1))
-    tables = {"r": [(0, 0, 1, 0), (1, 0, 2, 0), (1, 0, 3, 0)]}
+    root, tables, _ = CE1
     walls = barriers(root, [(0, A)], Facts())
     assert walls == {1}
     answer, skipping, skipped = over_sketch(root, tables, {(0, A): 2})
@@ -223,6 +229,38 @@ def test_guards_make_the_difference() -> None:
 def test_refusals_name_the_operator() -> None:
     with pytest.raises(Unsafe, match="Filter: #3 = 2 may be true of a group of which rows are missing"):
         barriers(where(HAVING, "=", col(3), lit(2)), [(0, X)], Facts())
+
+
+MUTANTS: dict[str, tuple[str, Any, str]] = {
+    "limits may be filtered": ("_require_not_cut", lambda *_: None, "CE1"),
+    "filters may be anything": ("_require_steady", lambda *_: None, "count at most"),
+    "keys of joins may be anything": ("_require_keys", lambda *_: None, "CE16"),
+    "ties do not matter": ("_is_last", lambda *_args, **_named: True, "CE4: least first, NULL first"),
+    "unions keep sights": ("_union", lambda _node, children: children[0], "CE9: a group over two branches"),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_every_rule_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the rule, a counterexample would be accepted; so the test of counterexamples would fail."""
+    rule, instead, killer = MUTANTS[name]
+    found = {key for key in COUNTEREXAMPLES if key.startswith(killer)}
+    cases = {key: COUNTEREXAMPLES[key] for key in found} or {"CE1": CE1}
+    before = [is_safe(root, list(cuts), AT_LEAST) for root, _, cuts in cases.values()]
+    for kind, known in safety._RULES.items():
+        if getattr(known, "__name__", "") == rule:
+            monkeypatch.setitem(safety._RULES, kind, instead)  # type: ignore[arg-type]
+    monkeypatch.setattr(safety, rule, instead)
+    after = [_is_wrongly_accepted(root, cuts) for root, _, cuts in cases.values()]
+    assert not any(before) or killer == "CE1"
+    assert any(after)
+
+
+def _is_wrongly_accepted(root: plan.Node, cuts: dict[Access, int]) -> bool:
+    try:
+        return not barriers(root, list(cuts), AT_LEAST)
+    except Unsafe:
+        return False
 
 
 # -- random plans
