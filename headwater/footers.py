@@ -72,8 +72,8 @@ def _meet(groups: Sequence[Group], partition: Partition, fragments: Collection[i
     return found
 
 
-def read_footers(files: Sequence[str], column: str) -> Footers | None:
-    """The footers of Parquet files; None if they cannot be read here, or the attribute is not a plain column of them."""
+def read_footers(files: Sequence[str], column: str, kind: pa.DataType) -> Footers | None:
+    """The footers of Parquet files; None if they cannot be read here, or the attribute is no column of that type in them."""
     from pyarrow import fs, parquet
 
     found: dict[str, tuple[Group, ...]] = {}
@@ -87,6 +87,8 @@ def read_footers(files: Sequence[str], column: str) -> Footers | None:
         if column.lower() not in names:
             return None
         place = names.index(column.lower())
+        if described.schema.to_arrow_schema().field(described.schema.column(place).path).type != kind:
+            return None
         found[file] = tuple(_group(described.row_group(i), place) for i in range(described.num_row_groups))
     return Footers(found)
 

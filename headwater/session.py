@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headwater.annotations.fragments import Partition
+    from headwater.capturing import Capturing
     from headwater.cluster.yard import Yards
     from headwater.compiler.linear import Engines
     from headwater.datalog import Program
@@ -198,7 +199,8 @@ class Session:
     def repair(self, name: str) -> None:
         """Builds a view again whose state was in a damaged file."""
         with self._defining() as now:
-            self._view(name)
+            if not isinstance(self._find(name), ViewEntry):
+                self._view(name)
             if self.snapshot.is_whole:
                 return
             self._define(Definition(now, (name.lower(),)))
@@ -295,7 +297,7 @@ class Session:
         Nothing is moved: a partition is its bounds.
         """
         with self._defining() as now:
-            made = self.sketchbook.partition(now, table, column, fragments, bounds)
+            made = self.capturing.partition(now, table, column, fragments, bounds)
             self._define(self._engine.definitions.partitioned(now, made))
         return made
 
@@ -309,7 +311,7 @@ class Session:
         with self._defining() as now:
             self._require_free(name)
             analysed = self._engine.analyse(query, now, name)
-            catalog, sketch, captured = self.sketchbook.sketched(self._engine, now, analysed, on, fragments)
+            catalog, sketch, captured = self.capturing.sketched(now, analysed, on, fragments)
             snapshot = replace(self.snapshot, catalog=catalog)
             self._define(self._engine.definitions.view(snapshot, name, sketch, "auto", captured))
         return Sketch(self, name.lower())
@@ -319,7 +321,7 @@ class Session:
         if not isinstance(query, str):
             raise InvalidOption("say with on by which column a DataFrame is to be sketched")
         analysed = self._engine.analyse(query, self.snapshot.catalog)
-        found = None if analysed.root is None else self.sketchbook.choose(analysed, self.answer(query).arrow())
+        found = None if analysed.root is None else self.capturing.choose(analysed, self.answer(query).arrow())
         if found is None:
             raise InvalidOption(
                 "no column that the answer shows is safe and leaves out a quarter of the rows; name one with on"
@@ -345,6 +347,13 @@ class Session:
             return self.sketchbook.explain(self._engine.analyse(query, now.catalog), now)
 
     @cached_property
+    def capturing(self) -> Capturing:
+        """What makes sketches."""
+        from headwater.capturing import Capturing
+
+        return Capturing(self)
+
+    @cached_property
     def sketchbook(self) -> Sketchbook:
         """What finds and uses sketches."""
         from headwater.sketchbook import Sketchbook
@@ -354,11 +363,11 @@ class Session:
     @property
     def learns_sketches(self) -> bool:
         """Whether a query over attached tables whose like was asked five times gets a sketch by itself."""
-        return self.sketchbook.learns
+        return self.capturing.learns
 
     @learns_sketches.setter
     def learns_sketches(self, learns: bool) -> None:
-        self.sketchbook.learns = bool(learns)
+        self.capturing.learns = bool(learns)
 
     @property
     def skipping(self) -> str:
@@ -509,8 +518,8 @@ class Session:
             found = self.sketchbook.settled(query, now, content)
             if found is None:
                 found = self._engine.once(self, text, now.catalog, content)
-            if content_is_now and self._reader is None:
-                self.sketchbook.notice(query, found)
+            if content_is_now and self._reader is None and self._writer != get_ident():
+                self.capturing.notice(query, found)
             return found
         with self.noticing_damage():
             return self.computed(query, now, content)

@@ -8,111 +8,47 @@ query is answered as any other.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from itertools import count
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from headwater.algebra.plan import Limit, walk
 from headwater.answers import Answer, table_of
-from headwater.delta import Delta, one_batch
+from headwater.delta import Delta
 from headwater.errors import HistoryGone, InvalidOption, NotSupported, UnknownEpoch
 from headwater.footers import Footers, read_footers
-from headwater.partitioning import Attribute, column_of, partition_at, partition_of, require_count
 from headwater.runtime.catalog import TableEntry
 from headwater.runtime.driver import Backfill
 from headwater.runtime.outside import Content
 from headwater.scanned import Scanned, SkippingReport, scans
-from headwater.sketches.transfer import transfers
 from headwater.sketching import (
     are_safe_together,
-    chosen,
     fragments_in,
-    known_partition,
-    safe_and_visible,
     scans_of,
-    sketch_query,
-    template_of,
     usable,
-    wanted,
 )
 from headwater.skipping import Ranges, Skipping, combined, is_possible
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
+from headwater.uses import MOST, Usage, Use, counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
 
-    from headwater.algebra.plan import Node
-    from headwater.annotations.fragments import Partition
     from headwater.compiler.dataflow import Step
-    from headwater.engine import Engine
     from headwater.frontend.catalyst import Query
     from headwater.operators.operator import State
-    from headwater.runtime.catalog import Catalog, Snapshot, ViewEntry
+    from headwater.runtime.catalog import Snapshot, ViewEntry
     from headwater.session import Session
-    from headwater.sketches.safety import Access, Guard
-    from headwater.sketching import On
 
 MODES = ("auto", "always", "never")
-# If more rows than this would be read, skipping is not worth its condition.
-_MOST = 0.75
-# A kind of query that was asked so often will be asked again.
-_OFTEN = 5
 # Fewer rows than this in the engine's own tables are summed up sooner than a Spark job starts.
 _MANY = 1_000_000
-
-
-@dataclass
-class Usage:
-    """How often a sketch was used, and what that saved."""
-
-    times: int = 0
-    seconds: float = 0.0
-    rows_skipped: int = 0
-    without: float | None = None
-    """Seconds of the query without the sketch, when it was last measured."""
-
-    @property
-    def seconds_saved(self) -> float | None:
-        """What all uses together saved; None if the query was never measured without the sketch."""
-        return None if self.without is None else self.times * self.without - self.seconds
-
-
-@dataclass(frozen=True)
-class Use:
-    """Sketches that serve a query: the ranges of each scan, by its number from the top of the plan."""
-
-    sketches: tuple[str, ...]
-    ranges: Mapping[int, tuple[Ranges, ...]]
-
-    def share(self, rows: Mapping[int, int]) -> float:
-        """Which part of all rows of the scans is left."""
-        left = sum(count * min((r.share for r in self.ranges.get(number, ())), default=1.0) for number, count in rows.items())
-        return left / max(1, sum(rows.values()))
-
-    def beside(self, other: Use) -> Use:
-        """The ranges of both: what is left is what both leave."""
-        numbers = {*self.ranges, *other.ranges}
-        ranges = {number: (*self.ranges.get(number, ()), *other.ranges.get(number, ())) for number in numbers}
-        return Use((*self.sketches, *other.sketches), ranges)
-
-    def transferred(self, root: Node) -> Use:
-        """With ranges, too, of what is joined with what has ranges."""
-        ranges = dict(self.ranges)
-        pairs = transfers(root)
-        for _ in pairs:
-            for (number, column), (target, other) in pairs:
-                for part in ranges.get(number, ()):
-                    moved = Ranges(other, part.partition, part.fragments - {part.partition.null})
-                    if part.column == column and moved not in ranges.get(target, ()):
-                        ranges[target] = (*ranges.get(target, ()), moved)
-        return Use(self.sketches, ranges)
 
 
 @dataclass
@@ -122,104 +58,12 @@ class Sketchbook:
     session: Session
     mode: str = "auto"
     transfer: bool = True
-    learns: bool = False
-    seen: dict[Node, int] = field(default_factory=dict)
     usage: dict[str, Usage] = field(default_factory=dict)
     _footers: dict[tuple[str, str], Footers | None] = field(default_factory=dict)
 
     def used(self, name: str) -> Usage:
         """How often a sketch was used in this session."""
         return self.usage.get(name.lower(), Usage())
-
-    # -- making
-
-    def partition(
-        self, now: Catalog, table: str, column: str, fragments: int | None, bounds: Sequence[object] | None
-    ) -> Partition:
-        """A new partition, not yet in the catalog."""
-        require_count(fragments)
-        entry = self.session.table_entry(table)
-        attribute = self._attribute(entry, column_of(entry, column))
-        return partition_of(now, attribute, fragments) if bounds is None else partition_at(now, attribute, bounds)
-
-    def _attribute(self, table: TableEntry, column: int) -> Attribute:
-        now = self.session.snapshot
-        return Attribute(table, column, self.session.rows_of(table, now), now.total(table))
-
-    def sketched(self, engine: Engine, now: Catalog, query: Query, on: On, fragments: int | None) -> tuple[Catalog, Query, Any]:
-        """The catalog with the partitions that a sketch needs, the query that is the sketch, and what it is."""
-        require_count(fragments)
-        assert query is not None
-        accesses = wanted(now, query, on)
-        assert query.root is not None
-        choice = chosen(now, query.root, accesses, self._holds)
-        scans = scans_of(query.root)
-        partitions: dict[Access, Partition] = {}
-        for access in choice.accesses:
-            table = now.tables[scans[access[0]].source.lower()]
-            found = known_partition(now, table, access[1], fragments)
-            if found is None:
-                found = partition_of(now, self._attribute(table, access[1]), fragments)
-                now = replace(now, partitions=(*now.partitions, found))
-            partitions[access] = found
-        return now, *sketch_query(now, query, choice, partitions, engine.engines.type_of)
-
-    def _holds(self, guard: Guard) -> bool:
-        """Whether a fact is true of a table now."""
-        now = self.session.snapshot
-        table = now.tables[guard.table]
-        if table.source in now.outer:
-            frame = now.outer[table.source].frame()
-            column = frame[f"c{guard.column}"]
-            broken = {"≥ 0": column < 0, "≤ 0": column > 0, "not null": column.isNull()}[guard.kind]
-            return frame.where(broken).first() is None
-        import pyarrow.compute as pc
-
-        values = now.kept(table).contents().rows.column(guard.column)
-        if guard.kind == "not null":
-            return not values.null_count
-        ends = pc.min_max(values)
-        end = (ends["min"] if guard.kind == "≥ 0" else ends["max"]).as_py()
-        return end is None or bool(end >= 0 if guard.kind == "≥ 0" else end <= 0)
-
-    def choose(self, query: Query, answer: pa.Table) -> On | None:
-        """The table and column by which a sketch leaves the fewest rows, judged by the answer; None if none leaves out enough.
-
-        The answer shows the attribute of every row that was needed, so the size of each sketch is known before it is made.
-        """
-        assert query.root is not None
-        now = self.session.snapshot
-        scans = scans_of(query.root)
-        counts = self._counts(query, now)
-        best: tuple[float, On] | None = None
-        for (number, column), shown in safe_and_visible(now.catalog, query.root, self.session.engines.type_of).items():
-            table = now.tables[scans[number].source.lower()]
-            found = known_partition(now.catalog, table, column, None)
-            if found is None:
-                found = partition_of(now.catalog, self._attribute(table, column), None)
-            values = one_batch(answer.select([shown])).column(0)
-            share = Use((), {number: (Ranges(column, found, frozenset(found.fragments(values).tolist())),)}).share(counts)
-            if share <= _MOST and (best is None or share < best[0]):
-                best = (share, {table.name: table.arrow.names[column]})
-        return None if best is None else best[1]
-
-    def notice(self, query: Query, answer: Answer) -> None:
-        """A query was answered without a sketch: makes one if its like was seen often enough, and one would be worth it."""
-        now = self.session.snapshot
-        if not self.learns or query.root is None or query.text is None or not is_possible(query.root):
-            return
-        if not any(now.entries[scan.source.lower()].output in now.outer for scan in scans_of(query.root)):
-            return
-        kind = template_of(query.root)
-        self.seen[kind] = self.seen.get(kind, 0) + 1
-        if self.seen[kind] != _OFTEN:
-            return
-        on = self.choose(query, answer.arrow())
-        if on is not None:
-            number = next(i for i in count(1) if f"auto_{i}" not in now.entries)
-            self.session.create_sketch(f"auto_{number}", query.text, on=on)
-
-    # -- using
 
     def answer(self, query: Query, now: Snapshot, content: Backfill | None = None, epoch: int | None = None) -> Answer | None:
         """The answer from a sketch at this epoch, or at an earlier one with the content of then; None if none is worth it."""
@@ -229,8 +73,10 @@ class Sketchbook:
         if use is None or (self.mode == "auto" and not self._is_worth(use, query, now)):
             return None
         started = perf_counter()
-        found = self._own(query, now, use, content) or self._answer(query, self.frame(query, now, use, content))
-        counts = self._counts(query, now)
+        found = self._own(query, now, use, content)
+        if found is None:
+            found = self._answer(query, self.frame(query, now, use, content))
+        counts = counts_of(query, now)
         for name in use.sketches:
             usage = self.usage.setdefault(name, Usage())
             usage.times += 1
@@ -332,7 +178,7 @@ class Sketchbook:
         """The sketch that leaves the fewest rows to read, and others that leave still fewer; None if none serves the query."""
         if query.root is None or not is_possible(query.root):
             return None
-        counts = self._counts(query, now)
+        counts = counts_of(query, now)
         each = [use for name in usable(now, query.root) for use in [self._use(now, name, epoch)] if use is not None]
         found: Use | None = None
         for use in sorted(each, key=lambda use: use.share(counts)):
@@ -410,6 +256,9 @@ class Sketchbook:
         path = outside.place.path
         whole = outside.read()
         kept = [file for file in whole.inputFiles() if file in files]
+        if any("%" in file for file in kept):
+            # Spark gives addresses, and takes paths.
+            return content
 
         def read() -> DataFrame:
             if not kept:
@@ -427,22 +276,18 @@ class Sketchbook:
         name = ranges.partition.column
         key = (str(place), name)
         if key not in self._footers:
-            self._footers[key] = read_footers(content.outside.read().inputFiles(), name)
+            self._footers[key] = read_footers(content.outside.read().inputFiles(), name, ranges.partition.type)
         return self._footers[key]
 
     def _is_worth(self, use: Use, query: Query, now: Snapshot) -> bool:
         assert query.root is not None
         scans = scans_of(query.root)
-        counts = self._counts(query, now)
-        if use.share(counts) > _MOST:
+        counts = counts_of(query, now)
+        if use.share(counts) > MOST:
             return False
         if any(now.entries[scan.source.lower()].output in now.outer for scan in scans):
             return True
         return sum(counts[number] for number in use.ranges) >= _MANY
-
-    def _counts(self, query: Query, now: Snapshot) -> dict[int, int]:
-        assert query.root is not None
-        return {i: now.total(now.entries[scan.source.lower()]) for i, scan in enumerate(scans_of(query.root))}
 
     @property
     def _skipping(self) -> Skipping:
