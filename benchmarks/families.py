@@ -12,6 +12,7 @@ from benchmarks import (
     many_views,
     provenance,
     recursion,
+    sketches,
     skew,
     smallest,
     synthetic,
@@ -33,4 +34,5 @@ FAMILIES = {
     "attached": Family(attached.WORKLOADS),
     "provenance": Family(provenance.WORKLOADS),
     "recursion": Family(recursion.WORKLOADS),
+    "sketches": Family(sketches.WORKLOADS),
 }

@@ -55,6 +55,19 @@ TARGETS = (
     Target("no delta is slower than recompute", "synthetic", "share of recompute", 1.2, at_least=False),
     Target("groupBy and join-groupBy, each increment", "incremental", "speedup", 10),
     Target("increments while the state grows, last to first", "incremental", "growth", 1.5, at_least=False),
+    Target("use of sketches, selective queries", "sketches", "use", 5),
+    Target(
+        "sketches of one table against capture, deltas up to 1000 rows",
+        "sketches",
+        "maintenance",
+        100,
+        kinds=("aggregate", "top-k"),
+        delta=SMALL,
+    ),
+    Target(
+        "sketches of joins against capture, deltas up to 1000 rows", "sketches", "maintenance", 30, kinds=("join",), delta=SMALL
+    ),
+    Target("updates and queries with sketches beside without", "sketches", "mix", 1),
     Target("TPC-H, median of the queries", "tpch", "median speedup", 50),
     Target("TPC-H, each query", "tpch", "speedup", 5),
     Target("skewed key beside a uniform one", "skew", "skewed to uniform", 1.25, at_least=False, kinds=("aggregate", "join")),

@@ -46,11 +46,12 @@ from headwater.errors import (
     UnknownFormat,
     UnknownName,
     UnreadableCatalog,
+    UnsafeSketch,
     ViewCycle,
 )
 
 if TYPE_CHECKING:
-    from headwater.session import Session, Table, View, connect
+    from headwater.session import Session, Sketch, Table, View, connect
 
 __version__ = "0.1.0"
 
@@ -88,19 +89,21 @@ __all__ = [
     "RecursionLimit",
     "Session",
     "SessionClosed",
+    "Sketch",
     "StorageFailed",
     "Table",
     "UnknownEpoch",
     "UnknownFormat",
     "UnknownName",
     "UnreadableCatalog",
+    "UnsafeSketch",
     "View",
     "ViewCycle",
     "__version__",
     "connect",
 ]
 
-_LATER = {"Session", "Table", "View", "connect"}
+_LATER = {"Session", "Sketch", "Table", "View", "connect"}
 
 
 def __getattr__(name: str) -> object:

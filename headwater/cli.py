@@ -98,6 +98,23 @@ def restore(target: Backup, directory: Directory) -> None:
         show_restore(target, directory)
 
 
+@app.command("cluster-by")
+def cluster_by(
+    directory: Directory,
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A table of the directory.")],
+    column: Annotated[str, typer.Argument(metavar="COLUMN", help="The column in whose order the rows are written.")],
+    target: Annotated[str, typer.Argument(metavar="PATH", help="Where the Parquet files go; nothing may be there yet.")],
+    files: Annotated[int | None, typer.Option(min=1, help="How many files; else as many as is usual for the rows.")] = None,
+) -> None:
+    """Writes a table as Parquet files clustered on a column, so that sketches by that column can skip files and row groups."""
+    with _errors():
+        import headwater as hw
+
+        with hw.connect(directory) as session:
+            session.export(table, target, cluster_by=column, files=files)
+            typer.echo(f"{table}: {len(session.table(table)):,} rows in order of {column} at {target}")
+
+
 @app.command("zip")
 def parcel(target: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write, such as headwater.zip.")]) -> None:
     """Writes this package as one file, for executors that do not have it: spark-submit --py-files FILE."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
+    from headwater.annotations.fragments import Partition
     from headwater.compiler.compiler import Compiler
     from headwater.delta import Delta
     from headwater.frontend.catalyst import Query
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from headwater.runtime.driver import Backfill, Outer
     from headwater.runtime.lifetimes import Lifetime
     from headwater.runtime.outside import Outside
+    from headwater.sketches.captured import Captured
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Definitions:
         entries = {**now.entries, name.lower(): entry}
         if entry.times is not None:
             entries[entry.times] = _times(compiler, entry)
-        return Definition(Catalog(entries, compiler))
+        return Definition(replace(now, entries=entries, compiler=compiler))
 
     def with_rows(self, now: Catalog, outside: Outside, lifetime: Lifetime | None) -> tuple[Definition, Outer]:
         """A table attached to rows outside, or one that is to begin with them; what it loads."""
@@ -82,10 +84,14 @@ class Definitions:
     def attached_to(self, now: Catalog, table: TableEntry, outside: Outside) -> Definition:
         """The catalog with a table attached to other rows outside, and no changes since."""
         entry = replace(table, attached=outside, contents=_changes(table.source, table.indexed))
-        return Definition(Catalog({**now.entries, table.name.lower(): entry}, self._compiler(now)))
+        return Definition(replace(now, entries={**now.entries, table.name.lower(): entry}, compiler=self._compiler(now)))
 
-    def view(self, snapshot: Snapshot, name: str, query: Query, refresh: str) -> Definition:
-        """A new view, or another definition of an existing one, with the views on top of it rebuilt."""
+    def partitioned(self, now: Catalog, partition: Partition) -> Definition:
+        """The catalog with a table cut into fragments in one more way."""
+        return Definition(replace(now, partitions=(*now.partitions, partition)))
+
+    def view(self, snapshot: Snapshot, name: str, query: Query, refresh: str, sketch: Captured | None = None) -> Definition:
+        """A new view or sketch, or another definition of an existing view, with the views on top of it rebuilt."""
         now = snapshot.catalog
         replaced = now.views.get(name.lower())
         if replaced is not None:
@@ -98,11 +104,12 @@ class Definitions:
         for key in rebuilt:
             old = now.views.get(key)
             if key == name.lower():
-                entries[key] = self._entry(compiler, entries, name, query, refresh)
+                entries[key] = replace(self._entry(compiler, entries, name, query, refresh), sketch=sketch)
             else:
                 assert old is not None
-                entries[key] = self._entry(compiler, entries, old.name, old.query, old.refresh)
-        return _defined(entries, compiler, tuple(rebuilt))
+                made = self._entry(compiler, entries, old.name, old.query, old.refresh)
+                entries[key] = replace(made, sketch=old.sketch)
+        return _defined(now, entries, compiler, tuple(rebuilt))
 
     def without(self, now: Catalog, name: str) -> Definition:
         """The catalog without a table or view."""
@@ -111,7 +118,8 @@ class Definitions:
         entries = {key: entry for key, entry in now.entries.items() if key not in gone}
         compiler = self._compiler(now)
         _forget_reading(compiler, name.lower())
-        return _defined(entries, compiler)
+        kept = tuple(partition for partition in now.partitions if partition.table != name.lower())
+        return _defined(replace(now, partitions=kept), entries, compiler)
 
     def answer(self, snapshot: Snapshot, query: Query, content: Backfill) -> tuple[Delta, Presentation]:
         """The rows of a query that is not kept."""
@@ -200,8 +208,8 @@ def _changes(source: Step, key: Key) -> Step:
     return Step(Arrange(source.types, key), (source,), "Arrange changes")
 
 
-def _defined(entries: Mapping[str, Entry], compiler: Compiler, rebuilt: tuple[str, ...] = ()) -> Definition:
-    catalog = Catalog(entries, compiler)
+def _defined(now: Catalog, entries: Mapping[str, Entry], compiler: Compiler, rebuilt: tuple[str, ...] = ()) -> Definition:
+    catalog = replace(now, entries=entries, compiler=compiler)
     compiler.forget(catalog.steps)
     return Definition(catalog, rebuilt)
 

@@ -92,6 +92,21 @@ class NonDeterministic(HeadwaterError):
     code = "NON_DETERMINISTIC"
 
 
+class UnsafeSketch(HeadwaterError):
+    """A sketch that would change the answer of its query: by which table and columns, at which operator, and why."""
+
+    code = "UNSAFE_SKETCH"
+
+    def __init__(self, table: str, columns: Sequence[str], operator: str, reason: str) -> None:
+        by = f" by {', '.join(columns)}" if columns else ""
+        super().__init__(
+            f"table {table!r} cannot be sketched{by} for this query, at {operator}: {reason}. "
+            "Take a column that the query groups by, or leave the table out"
+        )
+        self.operator = operator
+        self.reason = reason
+
+
 class NotIncremental(HeadwaterError):
     """A view asked to be incremental that has a part which must be recomputed."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.answers import Answer, change_table, table_of
-from headwater.errors import UnknownName
+from headwater.errors import InvalidOption, UnknownName
 from headwater.explanation import explained, maintenance, statistics
 from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.state.consolidation import consolidate
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from headwater.annotations.fragments import Partition
+    from headwater.drawing import Block
     from headwater.provenance.why import Why
     from headwater.provenance.why_not import WhyNot
     from headwater.runtime.catalog import Entry, Snapshot
     from headwater.session import Session
+    from headwater.sketches.captured import Captured
 
 
 class Relation(Answer):
@@ -96,7 +100,7 @@ class Past:
 
     def sql(self, query: str) -> Answer:
         """The answer of a query over all of them."""
-        return self._session.answer(query, self._session.epochs.content_at(self._epoch))
+        return self._session.answer(query, self._session.epochs.content_at(self._epoch), self._epoch)
 
 
 class Table(Relation):
@@ -136,6 +140,10 @@ class Table(Relation):
     def replace(self, source: Any, *, format: str | None = None) -> int:  # noqa: A002, ANN401  (Spark is imported late)
         """Gives the table the rows of a source, as one epoch of what differs."""
         return self._session.replace(self._name, source, format=format)
+
+    def export(self, path: str | Path, *, cluster_by: str | None = None, files: int | None = None) -> None:
+        """Writes the rows as Parquet files, clustered on a column, if one is given, so that ranges of it are in few of them."""
+        self._session.export(self._name, path, cluster_by=cluster_by, files=files)
 
     def drop(self) -> None:
         self._session.drop_table(self._name)
@@ -221,3 +229,125 @@ class View(Relation):
 
     def __repr__(self) -> str:
         return f"View({self._name!r})"
+
+
+class Sketch(View):
+    """A sketch of the session: the fragments of tables that the answer of its query needs, as rows (access, fragment)."""
+
+    @property
+    def query(self) -> str | None:
+        """The query as SQL; None if it was a DataFrame."""
+        return self._captured.query.text
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether all facts hold that it relies on; while one does not, it is not used."""
+        return self._fragments() is not None
+
+    def ranges(self) -> dict[str, list[str]]:
+        """The ranges that are needed now, by table and column; of several accesses of one table, all that any of them needs."""
+        found: dict[str, list[str]] = {}
+        for name, (partition, fragments) in self.fragments().items():
+            texts = [partition.text(interval) for interval in partition.intervals(fragments)]
+            found[name] = [*texts, *(["NULL"] if partition.null in fragments else [])]
+        return found
+
+    def fragments(self) -> dict[str, tuple[Partition, frozenset[int]]]:
+        """The partition and the fragments that are needed now, by table and column."""
+        found: dict[str, tuple[Partition, frozenset[int]]] = {}
+        for access, fragments in zip(self._captured.accesses, self._fragments() or [], strict=False):
+            name = f"{access.partition.table}.{access.partition.column}"
+            found[name] = (access.partition, found.get(name, (None, frozenset[int]()))[1] | fragments)
+        return found
+
+    def stats(self) -> dict[str, Any]:
+        """Figures: ranges and share of each access, guards, uses, what these skipped and saved, what it costs to maintain."""
+        now = self._session.snapshot
+        view = self._view(now)
+        usage = self._session.sketchbook.used(self._name)
+        maintained = statistics(now, view, self._session.epochs.work, self._session.executors)
+        fragments = self._fragments()
+        accesses = []
+        for covered, chosen in zip(self._captured.accesses, fragments or [], strict=False):
+            partition = covered.partition
+            size = {"fragments": len(chosen), "of": partition.count, "share": partition.share(chosen)}
+            place = {"table": partition.table, "column": partition.column, "partition": partition.version}
+            accesses.append({**place, **size, "ranges": len(partition.intervals(chosen))})
+        return {
+            "valid": fragments is not None,
+            "accesses": accesses,
+            "guards": [
+                f"{guard.table}.{now.tables[guard.table].arrow.names[guard.column]} {guard.kind}"
+                for guard in self._captured.guards
+            ],
+            "times_used": usage.times,
+            "rows_skipped": usage.rows_skipped,
+            "seconds_used": usage.seconds,
+            "seconds_saved": usage.seconds_saved,
+            "maintenance": maintained,
+        }
+
+    def plot(self, file: str | Path | None = None) -> str | Path:
+        """Which ranges were needed, epoch by epoch: as SVG, or in a file whose name ends in .svg, .html or .png."""
+        from headwater import drawing
+
+        blocks = self._blocks()
+        if file is None:
+            return drawing.svg(blocks)
+        target = Path(file)
+        if target.suffix not in (".svg", ".html", ".png"):
+            raise InvalidOption(f"a picture is a file that ends in .svg, .html or .png, not {target.name!r}")
+        if target.suffix == ".png":
+            target.write_bytes(drawing.png(blocks))
+        else:
+            target.write_text(drawing.svg(blocks) if target.suffix == ".svg" else drawing.html(blocks), encoding="utf-8")
+        return target
+
+    def _blocks(self) -> list[Block]:
+        """The fragments of each access at every epoch that changed them, as far back as changes are kept."""
+        import numpy as np
+
+        from headwater.drawing import Block
+
+        began = self._session.epochs.history.earliest(self._name)
+        changes = [(epoch, table.to_pydict()) for epoch, table in self.changes(since=began)]
+        now = self._fragments() or []
+        blocks = []
+        for number, covered in enumerate(self._captured.accesses):
+            chosen = now[number] if number < len(now) else frozenset[int]()
+            states = [(self._session.epoch, chosen)]
+            for epoch, rows in reversed(changes):
+                moved = [
+                    (fragment, weight)
+                    for access, fragment, weight in zip(rows["access"], rows["fragment"], rows["_weight"], strict=True)
+                    if access == number
+                ]
+                if moved:
+                    states[-1] = (epoch, chosen)
+                    chosen = (chosen - {f for f, weight in moved if weight > 0}) | {f for f, weight in moved if weight < 0}
+                    states.append((began, chosen))
+            states.reverse()
+            cells = np.zeros((len(states), covered.partition.count), bool)
+            for row, (_, fragments) in enumerate(states):
+                cells[row, list(fragments)] = True
+            title = f"{covered.partition.table}.{covered.partition.column}"
+            blocks.append(Block(title, tuple(epoch for epoch, _ in states), cells))
+        return blocks
+
+    def drop(self) -> None:
+        self._session.drop_sketch(self._name)
+
+    def _fragments(self) -> list[frozenset[int]] | None:
+        from headwater.sketching import fragments_in
+
+        now = self._session.snapshot
+        return fragments_in(now.contents(self._at(now)).rows, self._captured)
+
+    @property
+    def _captured(self) -> Captured:
+        sketch = self._view(self._session.snapshot).sketch
+        assert sketch is not None
+        return sketch
+
+    def __repr__(self) -> str:
+        return f"Sketch({self._name!r})"

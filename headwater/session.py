@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from threading import get_ident
 from types import MappingProxyType
@@ -39,7 +40,7 @@ from headwater.errors import (
     ViewCycle,
 )
 from headwater.expiring import Expiring, lifetime_of
-from headwater.relations import Past, Table, View
+from headwater.relations import Past, Sketch, Table, View
 from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.runtime.driver import NOTHING_OUTSIDE
@@ -56,12 +57,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from headwater.annotations.fragments import Partition
+    from headwater.capturing import Capturing
     from headwater.cluster.yard import Yards
     from headwater.compiler.linear import Engines
     from headwater.datalog import Program
     from headwater.engine import Engine
+    from headwater.frontend.catalyst import Query
     from headwater.runtime.catalog import Catalog, Entry, Snapshot
     from headwater.runtime.driver import Backfill, Outer
+    from headwater.scanned import SkippingReport
+    from headwater.sketchbook import Sketchbook
+    from headwater.sketching import On
     from headwater.store.catalogs import Wanted
     from headwater.store.reading import Reader
     from headwater.store.store import Store
@@ -220,7 +227,8 @@ class Session:
     def repair(self, name: str) -> None:
         """Builds a view again whose state was in a damaged file."""
         with self._defining() as now:
-            self._view(name)
+            if not isinstance(self._find(name), ViewEntry):
+                self._view(name)
             if self.snapshot.is_whole:
                 return
             self._define(Definition(now, (name.lower(),)))
@@ -312,12 +320,107 @@ class Session:
         return View(self, name.lower())
 
     def views(self) -> Mapping[str, View]:
-        return MappingProxyType({entry.name: View(self, key) for key, entry in self.snapshot.views.items()})
+        found = {entry.name: View(self, key) for key, entry in self.snapshot.views.items() if entry.sketch is None}
+        return MappingProxyType(found)
 
     def drop_view(self, name: str) -> None:
         with self._defining() as now:
             self._view(name)
             self._drop(now, name)
+
+    # -- sketches
+
+    def partition(
+        self, table: str, column: str, fragments: int | None = None, *, bounds: Sequence[object] | None = None
+    ) -> Partition:
+        """Cuts a table into fragments of about one depth by ranges of a column; sketches by that column then use them.
+
+        There are as many as is usual for its rows, unless a number is given, or the bounds between the ranges themselves.
+        Nothing is moved: a partition is its bounds.
+        """
+        with self._defining() as now:
+            made = self.capturing.partition(now, table, column, fragments, bounds)
+            self._define(self._engine.definitions.partitioned(now, made))
+        return made
+
+    def create_sketch(self, name: str, query: str | DataFrame, *, on: On | None = None, fragments: int | None = None) -> Sketch:
+        """A sketch of a query: which ranges of the columns that `on` names by table its answer needs, kept up to date.
+
+        The same query is then answered from these ranges only. Columns by which that could give another answer are refused.
+        Without `on`, the query is asked, and of the columns that its answer shows the one is taken that leaves the fewest rows.
+        """
+        on = self._chosen(query) if on is None else on
+        with self._defining() as now:
+            self._require_free(name)
+            analysed = self._engine.analyse(query, now, name)
+            catalog, sketch, captured = self.capturing.sketched(now, analysed, on, fragments)
+            snapshot = replace(self.snapshot, catalog=catalog)
+            self._define(self._engine.definitions.view(snapshot, name, sketch, "auto", captured))
+        return Sketch(self, name.lower())
+
+    def _chosen(self, query: str | DataFrame) -> On:
+        """The column that a sketch is best made by."""
+        if not isinstance(query, str):
+            raise InvalidOption("say with on by which column a DataFrame is to be sketched")
+        analysed = self._engine.analyse(query, self.snapshot.catalog)
+        found = None if analysed.root is None else self.capturing.choose(analysed, self.answer(query).arrow())
+        if found is None:
+            raise InvalidOption(
+                "no column that the answer shows is safe and leaves out a quarter of the rows; name one with on"
+            )
+        return found
+
+    def sketch(self, name: str) -> Sketch:
+        self._sketch(name)
+        return Sketch(self, name.lower())
+
+    def sketches(self) -> Mapping[str, Sketch]:
+        return MappingProxyType({view.name: Sketch(self, key) for key, view in self.snapshot.catalog.sketches.items()})
+
+    def drop_sketch(self, name: str) -> None:
+        with self._defining() as now:
+            self._sketch(name)
+            self._drop(now, name)
+
+    def explain_skipping(self, query: str | DataFrame) -> SkippingReport:
+        """Runs a query on Spark without a sketch and with the one that serves it, and says what was read for each."""
+        now = self.snapshot
+        with self.noticing_damage():
+            return self.sketchbook.explain(self._engine.analyse(query, now.catalog), now)
+
+    @cached_property
+    def capturing(self) -> Capturing:
+        """What makes sketches."""
+        from headwater.capturing import Capturing
+
+        return Capturing(self)
+
+    @cached_property
+    def sketchbook(self) -> Sketchbook:
+        """What finds and uses sketches."""
+        from headwater.sketchbook import Sketchbook
+
+        return Sketchbook(self)
+
+    @property
+    def learns_sketches(self) -> bool:
+        """Whether a query over attached tables whose like was asked five times gets a sketch by itself."""
+        return self.capturing.learns
+
+    @learns_sketches.setter
+    def learns_sketches(self, learns: bool) -> None:
+        self.capturing.learns = bool(learns)
+
+    @property
+    def skipping(self) -> str:
+        """Whether sketches are used: where it pays (auto), always, or never."""
+        return self.sketchbook.mode
+
+    @skipping.setter
+    def skipping(self, mode: str) -> None:
+        from headwater.sketchbook import require_skipping
+
+        self.sketchbook.mode = require_skipping(mode)
 
     def dataframe(self, name: str) -> DataFrame:
         """A Spark DataFrame of a table's or view's rows now, on which a view can be built."""
@@ -326,9 +429,9 @@ class Session:
         if entry is None:
             raise self._unknown(name)
         with self.noticing_damage():
-            return self._engine.frame(entry, self._rows(entry, now))
+            return self._engine.frame(entry, self.rows_of(entry, now))
 
-    def _rows(self, entry: Entry, now: Snapshot) -> pa.Table | DataFrame:
+    def rows_of(self, entry: Entry, now: Snapshot) -> pa.Table | DataFrame:
         """What a table or view holds: as Spark reads it, where it does."""
         if entry.output in now.outer:
             return now.outer[entry.output].frame()
@@ -340,6 +443,19 @@ class Session:
             if lent is not None:
                 return lent
         return table_of(now.contents(entry), entry.arrow, order)
+
+    def export(self, table: str, path: str | Path, *, cluster_by: str | None = None, files: int | None = None) -> None:
+        """Writes the rows of a table as Parquet files, by a job of Spark's.
+
+        With `cluster_by` they are in order of that column, within the files and from one to the next. A table attached to them
+        can then be skipped by a sketch of that column.
+        """
+        from headwater.exporting import export
+
+        now = self.snapshot
+        entry = self.table_entry(table)
+        with self.noticing_damage():
+            export(self.spark, entry, self.rows_of(entry, now), now.total(entry), str(path), cluster_by, files)
 
     # -- changes
 
@@ -436,19 +552,34 @@ class Session:
         self._require_open()
         return run(self, program)
 
-    def answer(self, text: str, content: Backfill | None = None) -> Answer:
-        """The answer of a query at this epoch, or over other content of the tables."""
+    def answer(self, text: str, content: Backfill | None = None, epoch: int | None = None) -> Answer:
+        """The answer of a query at this epoch, or over other content of the tables, which may be that of an epoch."""
         now = self.snapshot
-        content = now.content if content is None else content
         try:
             query = self._engine.analyse(text, now.catalog)
         except NonDeterministic:
-            return self._engine.once(self, text, now.catalog, content)
+            return self._engine.once(self, text, now.catalog, now.content if content is None else content)
+        if now.catalog.sketches and (content is None or epoch is not None):
+            with self.noticing_damage():
+                skipped = self.sketchbook.answer(query, now, content, epoch)
+            if skipped is not None:
+                return skipped
+        content_is_now = content is None
+        content = now.content if content is None else content
         if any(now.entries[name.lower()].output in content.outer for name in query.sources):
             # Spark has the rows.
-            return self._engine.once(self, text, now.catalog, content)
+            found = self.sketchbook.settled(query, now, content)
+            if found is None:
+                found = self._engine.once(self, text, now.catalog, content)
+            if content_is_now and self._reader is None and self._writer != get_ident():
+                self.capturing.notice(query, found)
+            return found
         with self.noticing_damage():
-            rows, presentation = self._engine.definitions.answer(now, query, content)
+            return self.computed(query, now, content)
+
+    def computed(self, query: Query, now: Snapshot, content: Backfill) -> Answer:
+        """The answer of a query that the engine computes from the content of tables and views."""
+        rows, presentation = self._engine.definitions.answer(now, query, content)
         names = self._engine.arrow_schema(query.schema)
         return Answer(self, query.schema, table_of(rows, names, presentation.order))
 
@@ -486,6 +617,13 @@ class Session:
             raise InvalidRows(f"a row of {entry.name!r} is a tuple of its values or a dict, not {type(row).__name__}")
         return batch_of([row], entry, self._engine.time_zone)
 
+    def arrow_schema(self, schema: StructType) -> pa.Schema:
+        return self._engine.arrow_schema(schema)
+
+    def analysed(self, query: str | DataFrame) -> Query:
+        """What Spark makes of a query over the tables and views there are."""
+        return self._engine.analyse(query, self.snapshot.catalog)
+
     @property
     def engines(self) -> Engines:
         """What evaluates expressions."""
@@ -505,6 +643,15 @@ class Session:
             raise UnknownName(f"{name!r} is a table, not a view")
         if entry is None:
             raise self._unknown(name, "view")
+        if entry.sketch is not None:
+            raise UnknownName(f"{name!r} is a sketch, not a view")
+        return entry
+
+    def _sketch(self, name: str) -> ViewEntry:
+        entry = self._find(name)
+        if not isinstance(entry, ViewEntry) or entry.sketch is None:
+            names = ", ".join(repr(view.name) for view in self.snapshot.catalog.sketches.values()) or "none yet"
+            raise UnknownName(f"there is no sketch {name!r}; there are: {names}")
         return entry
 
     def _find(self, name: str, now: Snapshot | None = None) -> Entry | None:
@@ -521,7 +668,7 @@ class Session:
             raise InvalidName(f"{name!r} cannot be the name of a table or view")
         entry = self._find(name)
         if entry is not None:
-            kind = "view" if isinstance(entry, ViewEntry) else "table"
+            kind = "table" if isinstance(entry, TableEntry) else "view" if entry.sketch is None else "sketch"
             raise NameTaken(f"there is a {kind} {entry.name!r} already; drop it first or take another name")
 
     def _require_no_cycle(self, name: str, sources: frozenset[str]) -> None:
@@ -615,4 +762,4 @@ def _local_spark() -> SparkSession:
     return spark
 
 
-__all__ = ["Session", "Table", "View", "connect"]
+__all__ = ["Session", "Sketch", "Table", "View", "connect"]

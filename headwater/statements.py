@@ -14,7 +14,7 @@ from headwater.frontend import statements
 from headwater.runtime.catalog import ViewEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from headwater.runtime.catalog import TableEntry
     from headwater.session import Session
@@ -27,7 +27,7 @@ class Runner:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def run(self, statement: statements.Statement) -> Any:  # noqa: ANN401, PLR0911  (depends on the statement)
+    def run(self, statement: statements.Statement) -> Any:  # noqa: ANN401, C901, PLR0911  (depends on the statement)
         match statement:
             case statements.Query(text):
                 return self._session.answer(text)
@@ -39,6 +39,10 @@ class Runner:
                 with self._session.transaction() as transaction:
                     self.change(statement, transaction)
                 return self._session.epoch
+            case statements.CreateSketch():
+                return self._create_sketch(statement)
+            case statements.ShowSketches():
+                return self._show_sketches()
             case statements.Drop():
                 return self._drop(statement)
             case statements.ShowViews():
@@ -72,6 +76,15 @@ class Runner:
             strategy=statement.strategy,
             replace=statement.replace,
         )
+
+    def _create_sketch(self, statement: statements.CreateSketch) -> Any:  # noqa: ANN401  (a sketch)
+        existing = {name.lower() for name in self._session.sketches()}
+        if statement.if_not_exists and statement.name.lower() in existing:
+            return self._session.sketch(statement.name)
+        on: dict[str, list[str]] = {}
+        for table, columns in statement.on:
+            on.setdefault(table, []).extend(columns)
+        return self._session.create_sketch(statement.name, statement.query, on=on, fragments=statement.fragments)
 
     def change(self, statement: statements.Statement, transaction: Transaction) -> None:
         """Asks for the rows to change by a query, and changes them in the transaction."""
@@ -120,22 +133,38 @@ class Runner:
 
     def _drop(self, statement: statements.Drop) -> None:
         session = self._session
-        names = session.tables() if statement.kind == "table" else session.views()
-        if statement.if_exists and statement.name.lower() not in {name.lower() for name in names}:
-            return
-        if statement.kind == "table":
-            session.drop_table(statement.name)
-        else:
-            session.drop_view(statement.name)
+        names: Iterable[str]
+        names, drop = {
+            "table": (session.tables(), session.drop_table),
+            "view": (session.views(), session.drop_view),
+            "sketch": (session.sketches(), session.drop_sketch),
+        }[statement.kind]
+        if not (statement.if_exists and statement.name.lower() not in {name.lower() for name in names}):
+            drop(statement.name)
 
     def _show_views(self) -> Answer:
         now = self._session.snapshot
         rows = []
         for view in now.views.values():
+            if view.sketch is not None:
+                continue
             figures = statistics(now, view, self._session.epochs.work, self._session.executors)
             why = "; ".join(f"{part['operator']}: {part['why']}" for part in figures["recomputed"] + figures["touched_groups"])
             rows.append((view.name, figures["class"], view.refresh, str(figures["rows"]), why))
         return self._texts(["view", "class", "refresh", "rows", "why"], rows)
+
+    def _show_sketches(self) -> Answer:
+        names = ["sketch", "on", "valid", "ranges", "share", "uses", "rows_skipped", "query"]
+        rows = []
+        for sketch in self._session.sketches().values():
+            figures = sketch.stats()
+            accesses = figures["accesses"]
+            on = ", ".join(f"{each['table']}({each['column']})" for each in accesses)
+            shares = ", ".join(f"{each['share']:.1%}" for each in accesses)
+            ranges = ", ".join(str(each["ranges"]) for each in accesses)
+            used = (str(figures["times_used"]), str(figures["rows_skipped"]))
+            rows.append((sketch.name, on, str(figures["valid"]).lower(), ranges, shares, *used, sketch.query or ""))
+        return self._texts(names, rows)
 
     def _describe(self, statement: statements.Describe) -> Answer:
         entry = self._session.snapshot.catalog.shown.get(statement.name.lower())

@@ -43,6 +43,7 @@ SOME = [
     ("recursion", "shortest paths, random"),
     ("cluster", "join"),
     ("attached", "TPC-H, attached"),
+    ("sketches", "use, join"),
 ]
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from headwater.algebra.expressions import Call, Expression
     from headwater.algebra.origin import Origin
+    from headwater.annotations.fragments import Partition
 
     Types = tuple[pa.DataType, ...]
 
@@ -75,6 +76,14 @@ class Filter(_OneChild):
     """The rows for which the condition is true."""
 
     condition: Expression
+
+
+@dataclass(frozen=True, kw_only=True)
+class Annotate(_OneChild):
+    """Each row with the fragment that the value of a column is in."""
+
+    column: int
+    partition: Partition
 
 
 @dataclass(frozen=True, kw_only=True)

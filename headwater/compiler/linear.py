@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from headwater.algebra import plan
 from headwater.algebra.expressions import Call, Column, Expression, Literal
+from headwater.annotations.fragments import Marking
 from headwater.evaluation.computed import Computed
 from headwater.evaluation.duckdb_sql import Untranslatable, translate
 from headwater.evaluation.kernels import Kernel, compile_kernel
@@ -66,7 +67,7 @@ class _Part:
 def is_linear(node: plan.Node) -> bool:
     """Whether the node treats each row by itself."""
     by_row = isinstance(node, plan.Opaque) and node.by_row
-    return by_row or isinstance(node, plan.Project | plan.Filter | plan.Generate | plan.Expand)
+    return by_row or isinstance(node, plan.Project | plan.Filter | plan.Generate | plan.Expand | plan.Annotate)
 
 
 def stage_for(chain: list[plan.Node], engines: Engines) -> Stage:
@@ -145,6 +146,8 @@ def _parts(node: plan.Node, engines: Engines) -> list[_Part]:
             return [_Part(Several(tuple(stages)), node.types)]
         case plan.Generate():
             return _generate(node, engines)
+        case plan.Annotate():
+            return [_Part(Marking(node.column, node.partition, node.types), node.types)]
     return [_Part(_whole_node(node, engines), node.types)]
 
 

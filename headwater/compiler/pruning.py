@@ -46,6 +46,8 @@ def _cut(node: plan.Node, needed: set[int]) -> tuple[plan.Node, Places]:  # noqa
             return replace(node, types=child.types, child=child, condition=moved(condition, places)), places
         case plan.Sort():
             return _cut(node.child, needed)
+        case plan.Annotate():
+            return _annotate(node, sorted(needed))
         case plan.Expand():
             return _expand(node, sorted(needed))
         case plan.Aggregate():
@@ -66,6 +68,13 @@ def _project(node: plan.Project, kept: list[int]) -> tuple[plan.Node, Places]:
     child, below = _cut(node.child, _read(expressions))
     moved_expressions = tuple(moved(part, below) for part in expressions)
     return replace(node, types=_at(node.types, kept), child=child, expressions=moved_expressions), _numbered(kept)
+
+
+def _annotate(node: plan.Annotate, kept: list[int]) -> tuple[plan.Node, Places]:
+    last = len(node.child.types)
+    child, places = _cut(node.child, {i for i in kept if i < last} | {node.column})
+    marked = replace(node, types=(*child.types, node.types[-1]), child=child, column=places[node.column])
+    return marked, {**places, last: len(child.types)}
 
 
 def _expand(node: plan.Expand, kept: list[int]) -> tuple[plan.Node, Places]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+    from headwater.annotations.fragments import Partition
     from headwater.compiler.compiler import Compiler
     from headwater.compiler.dataflow import Step
     from headwater.delta import Delta
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from headwater.runtime.driver import Outer
     from headwater.runtime.lifetimes import Lifetime
     from headwater.runtime.outside import Outside
+    from headwater.sketches.captured import Captured
     from headwater.state.arrangement import Arrangement
 
 
@@ -84,6 +86,8 @@ class ViewEntry:
     output: Step
     contents: Step
     order: tuple[Order, ...]
+    sketch: Captured | None = None
+    """What it is a sketch of, if it is one."""
 
     @cached_property
     def rows(self) -> pa.Schema:
@@ -101,10 +105,11 @@ Entry = TableEntry | ViewEntry
 
 @dataclass(frozen=True, eq=False)
 class Catalog:
-    """Tables and views by their names in lower case, as Spark resolves them, and the compiler that knows their steps."""
+    """Tables and views by their names in lower case, the compiler that knows their steps, and partitions of tables."""
 
     entries: Mapping[str, Entry] = field(default_factory=dict)
     compiler: Compiler | None = None
+    partitions: tuple[Partition, ...] = ()
 
     @cached_property
     def tables(self) -> dict[str, TableEntry]:
@@ -123,6 +128,11 @@ class Catalog:
     def soft(self) -> list[TableEntry]:
         """The tables whose rows live for a time."""
         return [table for table in self.tables.values() if table.lifetime is not None]
+
+    @cached_property
+    def sketches(self) -> dict[str, ViewEntry]:
+        """The views that are sketches."""
+        return {name: view for name, view in self.views.items() if view.sketch is not None}
 
     @cached_property
     def steps(self) -> list[Step]:

@@ -51,6 +51,7 @@ def encode_catalog(catalog: Catalog, time_zone: str) -> Json:
         ],
         "entries": [_described(entry, encoder, numbers) for entry in catalog.entries.values()],
         "known": [[encoder.number(node), numbers[step]] for node, step in known.steps.items()],
+        "partitions": [encoder.number(partition) for partition in catalog.partitions],
         "arranged": [[numbers[step], list(key), numbers[kept]] for (step, key), kept in known.arranged.items()],
     }
     return {**described, "classes": encoder.classes, "values": encoder.values}
@@ -76,7 +77,10 @@ def _described(entry: Entry, encoder: Encoder, numbers: Mapping[Step, int]) -> J
             plain["lifetime"] = asdict(entry.lifetime)
         return {"kind": "table", **described, "key": encoder.number(entry.key), "source": numbers[entry.source], "plain": plain}
     more = {"query": encoder.number(entry.query), "refresh": entry.refresh, "order": encoder.number(entry.order)}
-    return {"kind": "view", **described, **more, "output": numbers[entry.output], "plain": {"text": entry.query.text}}
+    if entry.sketch is not None:
+        more["sketch"] = encoder.number(entry.sketch)
+    kind = "view" if entry.sketch is None else "sketch"
+    return {"kind": kind, **described, **more, "output": numbers[entry.output], "plain": {"text": entry.query.text}}
 
 
 def decode_catalog(described: Json, engine: Engine) -> Catalog:
@@ -97,7 +101,8 @@ def decode_catalog(described: Json, engine: Engine) -> Catalog:
         {(steps[step], tuple(key)): steps[kept] for step, key, kept in described["arranged"]},
     )
     entries = [_entry(entry, values, steps, engine) for entry in described["entries"]]
-    return Catalog({entry.name.lower(): entry for entry in entries}, Compiler(engine.engines, known))
+    partitions = tuple(values[number] for number in described.get("partitions", ()))
+    return Catalog({entry.name.lower(): entry for entry in entries}, Compiler(engine.engines, known), partitions)
 
 
 @dataclass(frozen=True)
@@ -154,4 +159,5 @@ def _entry(described: Json, values: list[Any], steps: list[Step], engine: Engine
         output=steps[described["output"]],
         contents=contents,
         order=values[described["order"]],
+        sketch=values[described["sketch"]] if "sketch" in described else None,
     )

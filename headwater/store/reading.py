@@ -164,7 +164,7 @@ def _flat(epoch: int, whole: Catalog, states: Mapping[Step, State | None]) -> Sn
             output = Step(Linear(visible, Columns(tuple(range(len(visible))), visible)), (source,), "Project")
             kept[output] = ()
         entries[name] = replace(entry, output=output, contents=contents)
-    return Snapshot(epoch, Catalog(entries), kept)
+    return Snapshot(epoch, Catalog(entries, partitions=whole.partitions), kept)
 
 
 def _after(now: Snapshot, records: list[Record]) -> Snapshot:

@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from headwater.algebra import expressions, origin, plan
+from headwater.annotations import fragments
 from headwater.compiler import recipes
 from headwater.evaluation import stages
 from headwater.frontend import catalyst, recompute
@@ -27,6 +28,7 @@ from headwater.operators import (
 )
 from headwater.operators.accumulators import averages, comoments, counts, moments, sums
 from headwater.operators.recursive import derived, network, strategy
+from headwater.sketches import captured, safety
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,9 +38,11 @@ _GROUPS: Mapping[str, tuple[type, ...]] = {
     "expression": (expressions.Column, expressions.Literal, expressions.Call),
     "node": (
         *(plan.Node, plan.Scan, plan.Values, plan.Project, plan.Filter, plan.Expand, plan.Generate, plan.Union, plan.Join),
+        plan.Annotate,
         *(plan.Equal, plan.MultiJoin, plan.Aggregate, plan.SortKey, plan.Window, plan.Sort, plan.Limit, plan.Scalar),
         *(plan.Opaque, plan.Recursive, plan.Relation, plan.Limits, plan.Fixpoint, plan.Explained),
     ),
+    "sketch": (fragments.Partition, safety.Guard, captured.Covered, captured.Captured),
     "stage": (stages.Columns,),
     "recipe": (
         *(recipes.Fused, recipes.Mask, recipes.OfNode, recipes.OfGroups, recipes.OfWindows),

@@ -20,6 +20,7 @@ from headwater.frontend.statements.selects import (
 from headwater.frontend.statements.syntax import (
     Assignment,
     Clause,
+    CreateSketch,
     CreateTable,
     CreateView,
     Delete,
@@ -29,6 +30,7 @@ from headwater.frontend.statements.syntax import (
     Insert,
     Merge,
     Query,
+    ShowSketches,
     ShowTables,
     ShowViews,
     Statement,
@@ -38,6 +40,7 @@ from headwater.frontend.statements.syntax import (
 __all__ = [
     "Assignment",
     "Clause",
+    "CreateSketch",
     "CreateTable",
     "CreateView",
     "Delete",
@@ -47,6 +50,7 @@ __all__ = [
     "Insert",
     "Merge",
     "Query",
+    "ShowSketches",
     "ShowTables",
     "ShowViews",
     "Statement",

@@ -9,6 +9,7 @@ from headwater.frontend.statements.changes import read_delete, read_merge, read_
 from headwater.frontend.statements.reader import Reader
 from headwater.frontend.statements.scanner import excerpt
 from headwater.frontend.statements.syntax import (
+    CreateSketch,
     CreateTable,
     CreateView,
     Describe,
@@ -16,6 +17,7 @@ from headwater.frontend.statements.syntax import (
     Explain,
     Insert,
     Query,
+    ShowSketches,
     ShowTables,
     ShowViews,
 )
@@ -23,11 +25,12 @@ from headwater.frontend.statements.syntax import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from headwater.frontend.statements.syntax import Statement
+    from headwater.frontend.statements.syntax import Show, Statement
 
 ACCEPTED = (
-    "CREATE TABLE, CREATE [OR REPLACE] LIVE VIEW … AS, DROP TABLE, DROP LIVE VIEW, INSERT INTO, UPDATE, DELETE FROM, "
-    "MERGE INTO, SHOW TABLES, SHOW LIVE VIEWS, DESCRIBE, EXPLAIN LIVE VIEW, and queries (SELECT, WITH, VALUES, FROM, TABLE)"
+    "CREATE TABLE, CREATE [OR REPLACE] LIVE VIEW … AS, CREATE SKETCH … ON … FOR, DROP TABLE, DROP LIVE VIEW, DROP SKETCH, "
+    "INSERT INTO, UPDATE, DELETE FROM, MERGE INTO, SHOW TABLES, SHOW LIVE VIEWS, SHOW SKETCHES, DESCRIBE, EXPLAIN LIVE VIEW, "
+    "and queries (SELECT, WITH, VALUES, FROM, TABLE)"
 )
 _QUERY_STARTS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE")
@@ -193,6 +196,26 @@ def _read_strategy(reader: Reader) -> str:
     return f"{chosen}-{when}"
 
 
+def _read_create_sketch(reader: Reader) -> CreateSketch:
+    """`name ON table (column, …), … [WITH (fragments = n)] FOR query`."""
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.name("the name of a sketch")
+    reader.expect("ON")
+    on = []
+    while True:
+        table = reader.name("a table name")
+        on.append((table, reader.names("a column name")))
+        if not reader.accept(","):
+            break
+    fragments = None
+    if reader.accept("WITH"):
+        reader.expect("(", "FRAGMENTS", "=")
+        fragments = reader.whole_number("a number of fragments")
+        reader.expect(")")
+    reader.expect("FOR")
+    return CreateSketch(name, tuple(on), fragments, _read_query(reader), if_not_exists)
+
+
 def _read_insert(reader: Reader) -> Insert:
     if reader.at("TABLE") and not reader.at("(", ahead=1):
         reader.expect("TABLE")
@@ -220,7 +243,7 @@ def _is_column_list(reader: Reader) -> bool:
         reader.position = start
 
 
-def _read_drop(reader: Reader, kind: Literal["table", "view"]) -> Drop:
+def _read_drop(reader: Reader, kind: Literal["table", "view", "sketch"]) -> Drop:
     if_exists = reader.accept("IF", "EXISTS")
     name = reader.name(f"a {kind} name")
     reader.expect_end()
@@ -246,7 +269,7 @@ def _read_explain(reader: Reader) -> Explain:
     return Explain(name, cast("Literal['text', 'json', 'mermaid']", shown))
 
 
-def _read_nothing(reader: Reader, statement: ShowTables | ShowViews) -> ShowTables | ShowViews:
+def _read_nothing(reader: Reader, statement: Show) -> Show:
     reader.expect_end()
     return statement
 
@@ -255,12 +278,15 @@ _STATEMENTS: dict[tuple[str, ...], Callable[[Reader], Statement]] = {
     ("CREATE", "TABLE"): _read_create_table,
     ("CREATE", "LIVE", "VIEW"): lambda reader: _read_create_view(reader, replace=False),
     ("CREATE", "OR", "REPLACE", "LIVE", "VIEW"): lambda reader: _read_create_view(reader, replace=True),
+    ("CREATE", "SKETCH"): _read_create_sketch,
     ("INSERT", "INTO"): _read_insert,
     ("UPDATE",): read_update,
     ("DELETE", "FROM"): read_delete,
     ("MERGE", "INTO"): read_merge,
     ("DROP", "TABLE"): lambda reader: _read_drop(reader, "table"),
     ("DROP", "LIVE", "VIEW"): lambda reader: _read_drop(reader, "view"),
+    ("DROP", "SKETCH"): lambda reader: _read_drop(reader, "sketch"),
+    ("SHOW", "SKETCHES"): lambda reader: _read_nothing(reader, ShowSketches()),
     ("SHOW", "TABLES"): lambda reader: _read_nothing(reader, ShowTables()),
     ("SHOW", "LIVE", "VIEWS"): lambda reader: _read_nothing(reader, ShowViews()),
     ("DESCRIBE",): _read_describe,

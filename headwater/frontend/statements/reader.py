@@ -98,6 +98,15 @@ class Reader:
         self.position += 1
         return self.text[token.start + 1 : token.end - 1]
 
+    def whole_number(self, wanted: str) -> int:
+        """Take a number without sign, fraction or exponent."""
+        token = None if self.ended() else self.tokens[self.position]
+        piece = "" if token is None else self.text[token.start : token.end]
+        if not (piece.isascii() and piece.isdigit()):
+            raise self.unexpected(wanted)
+        self.position += 1
+        return int(piece)
+
     def names(self, wanted: str) -> tuple[str, ...]:
         """Take `(a, b, …)`."""
         self.expect("(")

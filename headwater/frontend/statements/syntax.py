@@ -38,6 +38,17 @@ class CreateView:
 
 
 @dataclass(frozen=True)
+class CreateSketch:
+    """`CREATE SKETCH`: `on` are tables, each with the columns by which it is sketched."""
+
+    name: str
+    on: tuple[tuple[str, tuple[str, ...]], ...]
+    fragments: int | None
+    query: str
+    if_not_exists: bool
+
+
+@dataclass(frozen=True)
 class Insert:
     """`INSERT INTO`: `columns` are the ones named, in the order of the query's; None means all, in the table's order."""
 
@@ -98,9 +109,9 @@ class Merge:
 
 @dataclass(frozen=True)
 class Drop:
-    """`DROP TABLE` or `DROP LIVE VIEW`."""
+    """`DROP TABLE`, `DROP LIVE VIEW` or `DROP SKETCH`."""
 
-    kind: Literal["table", "view"]
+    kind: Literal["table", "view", "sketch"]
     name: str
     if_exists: bool
 
@@ -131,6 +142,11 @@ class ShowViews:
     """`SHOW LIVE VIEWS`."""
 
 
-Statement = (
-    Query | CreateTable | CreateView | Insert | Update | Delete | Merge | Drop | Describe | Explain | ShowTables | ShowViews
-)
+@dataclass(frozen=True)
+class ShowSketches:
+    """`SHOW SKETCHES`."""
+
+
+Change = Insert | Update | Delete | Merge
+Show = ShowTables | ShowViews | ShowSketches
+Statement = Query | CreateTable | CreateView | CreateSketch | Change | Drop | Describe | Explain | Show

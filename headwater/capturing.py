@@ -1,0 +1,124 @@
+"""Makes partitions and sketches: checks what a query allows, cuts tables where they are not cut yet, and chooses columns.
+
+If the answer of a query shows an attribute, it shows that of every row that was needed: so the size of a sketch by that column
+is known before it is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headwater.delta import one_batch
+from headwater.partitioning import Attribute, column_of, partition_at, partition_of, require_count
+from headwater.sketching import chosen, known_partition, safe_and_visible, scans_of, sketch_query, template_of, wanted
+from headwater.skipping import Ranges, is_possible
+from headwater.uses import MOST, Use, counts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headwater.algebra.plan import Node
+    from headwater.annotations.fragments import Partition
+    from headwater.answers import Answer
+    from headwater.frontend.catalyst import Query
+    from headwater.runtime.catalog import Catalog, TableEntry
+    from headwater.session import Session
+    from headwater.sketches.safety import Access, Guard
+    from headwater.sketching import On
+
+# A kind of query that was asked so often will be asked again.
+_OFTEN = 5
+
+
+@dataclass
+class Capturing:
+    """Captures sketches of a session; if it `learns`, also of queries that are asked again and again."""
+
+    session: Session
+    learns: bool = False
+    seen: dict[Node, int] = field(default_factory=dict)
+
+    def partition(
+        self, now: Catalog, table: str, column: str, fragments: int | None, bounds: Sequence[object] | None
+    ) -> Partition:
+        """A new partition, not yet in the catalog."""
+        require_count(fragments)
+        entry = self.session.table_entry(table)
+        attribute = self._attribute(entry, column_of(entry, column))
+        return partition_of(now, attribute, fragments) if bounds is None else partition_at(now, attribute, bounds)
+
+    def _attribute(self, table: TableEntry, column: int) -> Attribute:
+        now = self.session.snapshot
+        return Attribute(table, column, self.session.rows_of(table, now), now.total(table))
+
+    def sketched(self, now: Catalog, query: Query, on: On, fragments: int | None) -> tuple[Catalog, Query, Any]:
+        """The catalog with the partitions that a sketch needs, the query that is the sketch, and what it is."""
+        require_count(fragments)
+        accesses = wanted(now, query, on)
+        assert query.root is not None
+        choice = chosen(now, query.root, accesses, self._holds)
+        scans = scans_of(query.root)
+        partitions: dict[Access, Partition] = {}
+        for access in choice.accesses:
+            table = now.tables[scans[access[0]].source.lower()]
+            found = known_partition(now, table, access[1], fragments)
+            if found is None:
+                found = partition_of(now, self._attribute(table, access[1]), fragments)
+                now = replace(now, partitions=(*now.partitions, found))
+            partitions[access] = found
+        return now, *sketch_query(now, query, choice, partitions, self.session.engines.type_of)
+
+    def _holds(self, guard: Guard) -> bool:
+        """Whether a fact is true of a table now."""
+        now = self.session.snapshot
+        table = now.tables[guard.table]
+        if table.source in now.outer:
+            frame = now.outer[table.source].frame()
+            column = frame[f"c{guard.column}"]
+            broken = {"≥ 0": column < 0, "≤ 0": column > 0, "not null": column.isNull()}[guard.kind]
+            return frame.where(broken).first() is None
+        values = now.kept(table).contents().rows.column(guard.column)
+        if guard.kind == "not null":
+            return not values.null_count
+        ends = pc.min_max(values)
+        end = (ends["min"] if guard.kind == "≥ 0" else ends["max"]).as_py()
+        return end is None or bool(end >= 0 if guard.kind == "≥ 0" else end <= 0)
+
+    def choose(self, query: Query, answer: pa.Table) -> On | None:
+        """The table and column by which a sketch leaves the fewest rows, by the answer; None if none leaves out enough."""
+        assert query.root is not None
+        now = self.session.snapshot
+        scans = scans_of(query.root)
+        counts = counts_of(query, now)
+        best: tuple[float, On] | None = None
+        for (number, column), shown in safe_and_visible(now.catalog, query.root, self.session.engines.type_of).items():
+            table = now.tables[scans[number].source.lower()]
+            found = known_partition(now.catalog, table, column, None)
+            if found is None:
+                found = partition_of(now.catalog, self._attribute(table, column), None)
+            values = one_batch(answer.select([shown])).column(0)
+            share = Use((), {number: (Ranges(column, found, frozenset(found.fragments(values).tolist())),)}).share(counts)
+            if share <= MOST and (best is None or share < best[0]):
+                best = (share, {table.name: table.arrow.names[column]})
+        return None if best is None else best[1]
+
+    def notice(self, query: Query, answer: Answer) -> None:
+        """A query was answered without a sketch: makes one if its like was seen often enough, and one would be worth it."""
+        now = self.session.snapshot
+        if not self.learns or query.root is None or query.text is None or not is_possible(query.root):
+            return
+        if not any(now.entries[scan.source.lower()].output in now.outer for scan in scans_of(query.root)):
+            return
+        kind = template_of(query.root)
+        self.seen[kind] = self.seen.get(kind, 0) + 1
+        if self.seen[kind] != _OFTEN:
+            return
+        on = self.choose(query, answer.arrow())
+        if on is not None:
+            number = next(i for i in count(1) if f"auto_{i}" not in now.entries)
+            self.session.create_sketch(f"auto_{number}", query.text, on=on)

@@ -1,0 +1,1 @@
+"""Provenance sketches: which ranges of a table a query needs, kept up to date as live views, so that others are skipped."""

@@ -1,0 +1,30 @@
+"""What is known of a sketch besides its fragments: the query it was captured for, and which accesses it covers by what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headwater.annotations.fragments import Partition
+    from headwater.frontend.catalyst import Query
+    from headwater.sketches.safety import Guard
+
+
+@dataclass(frozen=True)
+class Covered:
+    """An access: the number of its scan in the plan, from the top, the column that is the attribute, and its partition."""
+
+    scan: int
+    column: int
+    partition: Partition
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A sketch. Its fragments are the rows (number of the access, fragment) of a live view."""
+
+    query: Query
+    accesses: tuple[Covered, ...]
+    barriers: frozenset[int]
+    guards: tuple[Guard, ...]

@@ -1,0 +1,73 @@
+"""What sketches leave of the tables of a query, and how often they were used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headwater.sketches.transfer import transfers
+from headwater.sketching import scans_of
+from headwater.skipping import Ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headwater.algebra.plan import Node
+    from headwater.frontend.catalyst import Query
+    from headwater.runtime.catalog import Snapshot
+
+# If more rows than this would be read, skipping is not worth its condition.
+MOST = 0.75
+
+
+@dataclass
+class Usage:
+    """How often a sketch was used, and what that saved."""
+
+    times: int = 0
+    seconds: float = 0.0
+    rows_skipped: int = 0
+    without: float | None = None
+    """Seconds of the query without the sketch, when it was last measured."""
+
+    @property
+    def seconds_saved(self) -> float | None:
+        """What all uses together saved; None if the query was never measured without the sketch."""
+        return None if self.without is None else self.times * self.without - self.seconds
+
+
+@dataclass(frozen=True)
+class Use:
+    """Sketches that serve a query: the ranges of each scan, by its number from the top of the plan."""
+
+    sketches: tuple[str, ...]
+    ranges: Mapping[int, tuple[Ranges, ...]]
+
+    def share(self, rows: Mapping[int, int]) -> float:
+        """Which part of all rows of the scans is left."""
+        left = sum(count * min((r.share for r in self.ranges.get(number, ())), default=1.0) for number, count in rows.items())
+        return left / max(1, sum(rows.values()))
+
+    def beside(self, other: Use) -> Use:
+        """The ranges of both: what is left is what both leave."""
+        numbers = {*self.ranges, *other.ranges}
+        ranges = {number: (*self.ranges.get(number, ()), *other.ranges.get(number, ())) for number in numbers}
+        return Use((*self.sketches, *other.sketches), ranges)
+
+    def transferred(self, root: Node) -> Use:
+        """With ranges, too, of what is joined with what has ranges."""
+        ranges = dict(self.ranges)
+        pairs = transfers(root)
+        for _ in pairs:
+            for (number, column), (target, other) in pairs:
+                for part in ranges.get(number, ()):
+                    moved = Ranges(other, part.partition, part.fragments - {part.partition.null})
+                    if part.column == column and moved not in ranges.get(target, ()):
+                        ranges[target] = (*ranges.get(target, ()), moved)
+        return Use(self.sketches, ranges)
+
+
+def counts_of(query: Query, now: Snapshot) -> dict[int, int]:
+    """How many rows each scan of a query has, by its number from the top."""
+    assert query.root is not None
+    return {i: now.total(now.entries[scan.source.lower()]) for i, scan in enumerate(scans_of(query.root))}
