@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import tempfile
 from functools import partial
-from itertools import permutations
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -42,8 +41,6 @@ QUERIES = {
     "join": "SELECT a, x, avg(b) AS ab, count(*) AS n FROM r JOIN s ON a = ttid WHERE b < 900 GROUP BY a, x",
 }
 LARGEST = 1_000_000
-ORDERS_OF_PLACES = tuple(permutations(MODES))
-ROUNDS = tuple((*MODES[i:], *MODES[:i]) for i in range(len(MODES)))
 
 
 def partners() -> pa.Table:
@@ -70,12 +67,13 @@ def placements(name: str, scale: Scale) -> list[Figure]:
         table, spark = prepared(session, query, scale)
         recompute = spark.seconds(query, scale.recomputes)
         session.create_view("v", query)
-        in_turn(session, table, scale.rows // 100, scale)
+        in_turn(session, table, scale.rows // 100, 1)
         for size in sizes(scale):
             note(f"commits of {size:,} rows")
-            took, last = in_turn(session, table, size, scale)
+            repeats = 1 if scale.quick else 5 if size < LARGEST else 3
+            took, last = in_turn(session, table, size, repeats)
             waves, shards = last["cluster"].waves, last["cluster"].shards
-            bare = bare_job(session.spark, one_batch(table.base.slice(0, size)), waves, shards, len(ORDERS_OF_PLACES))
+            bare = bare_job(session.spark, one_batch(table.base.slice(0, size)), waves, shards, repeats)
             both = {place: took[place] for place in ("driver", "cluster")}
             chosen = took["auto"]
             details = {
@@ -102,21 +100,20 @@ def sizes(scale: Scale) -> list[int]:
     return [size for size in (1_000, 10_000, 100_000, 300_000, LARGEST) if size <= scale.rows // 10]
 
 
-def in_turn(session: hw.Session, table: Changing, size: int, scale: Scale) -> tuple[dict[str, float], dict[str, Decision]]:
+def in_turn(session: hw.Session, table: Changing, size: int, repeats: int) -> tuple[dict[str, float], dict[str, Decision]]:
     """The median seconds in each place, and the last decision there.
 
-    A commit finds what the one before has left, files that were not read yet and runs that are being merged: so each place
-    follows each other one equally often.
+    The first commit in a place is not counted: it finds what the other place has left, runs that are only in the driver's
+    memory, or files that the driver has not read yet.
     """
-    found: dict[str, list[float]] = {place: [] for place in MODES}
+    found: dict[str, float] = {}
     last: dict[str, Decision] = {}
-    # Of the largest changes the table has rows for three rounds only, in each of which another place is the first.
-    orders = ORDERS_OF_PLACES[:1] if scale.quick else ORDERS_OF_PLACES if size < LARGEST else ROUNDS
-    for place in (place for order in orders for place in order):
+    for place in MODES:
         session.placement = place
-        found[place].append(commit(session, "r", *table.change(size)))
+        commit(session, "r", *table.change(size))
+        found[place] = median(commit(session, "r", *table.change(size)) for _ in range(repeats))
         last[place] = session.executors.last
-    return {place: median(seconds) for place, seconds in found.items()}, last
+    return found, last
 
 
 def bare_job(spark: SparkSession, rows: pa.RecordBatch, waves: int, shards: int, repeats: int) -> float:

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructField, StructType
 from headwater.algebra.origin import Handle, Reading
 from headwater.algebra.plan import Filter, Project, Scan, Union, walk
 from headwater.delta import one_batch, without_columns
-from headwater.errors import HeadwaterError, InvalidQuery, NonDeterministic, NotSupported, UnknownName
+from headwater.errors import HeadwaterError, InvalidQuery, NonDeterministic, UnknownName
 from headwater.evaluation.spark import SparkEvaluator
 from headwater.frontend.expressions import Unreadable
 from headwater.frontend.plans import PlanReader
@@ -63,7 +63,6 @@ _CLASSES = re.compile(rf'"class":"[\w.$]*\.({"|".join(_NOT_FUNCTIONS_OF_THE_TABL
 _DEEPEST = 10
 _CASES = re.compile(r"\bCASE WHEN\b|\bEND\b(?!#)")
 _UNKNOWN = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "UNRESOLVED_FIELD", "UNRESOLVED_MAP_KEY")
-_ELSEWHERE = ("UNION_NOT_SUPPORTED_IN_RECURSIVE_CTE",)
 
 
 @dataclass(frozen=True)
@@ -251,8 +250,6 @@ def translated(error: PySparkException) -> HeadwaterError:
     """Spark's complaint about a query as ours."""
     condition = error.getCondition() or ""
     message = (error.getMessage() or str(error)).split("\n\nJVM stacktrace")[0].strip()
-    if condition.startswith(_ELSEWHERE):
-        return NotSupported(f"WITH RECURSIVE must stand at the beginning of the query. Spark says: {message}")
     if condition.startswith(_UNKNOWN):
         return UnknownName(message)
     return InvalidQuery(message)

@@ -252,7 +252,9 @@ class _Epoch:
         """The rows of a relation that are believed or dropped in a round, of those that wait for it; the others wait on."""
         settings = self._fixpoint.relations[relation]
         rows = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
-        keys = rows if len(rows) == 1 else rows_at(rows, group_rows(rows, range(settings.keys)).representatives)
+        groups = group_rows(rows, range(settings.keys))
+        # As they are, if they differ: they are packed already.
+        keys = rows if groups.count == len(rows) else rows_at(rows, groups.representatives)
         found = self._derived[relation].lookup(keys, range(settings.keys))
         columns = found.rows.columns
         rounds = columns[-1].to_numpy()

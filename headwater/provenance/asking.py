@@ -11,6 +11,7 @@ from headwater.algebra.expressions import Column
 from headwater.compiler.dataflow import in_order
 from headwater.delta import Delta
 from headwater.errors import MissingRow, NotExplained
+from headwater.operators.annotate import Annotate
 from headwater.provenance.derivations import Builder, tuples
 from headwater.provenance.evaluation import Evaluator
 from headwater.provenance.goals import Goal
@@ -59,7 +60,10 @@ def depends_on(snapshot: Snapshot, view: ViewEntry, table: TableEntry, row: pa.R
     if not copies:
         raise MissingRow(f"table {table.name!r} has no row {tuples(row.columns, 1)[0]!r}")
     changes = {table.source: Delta(row, np.array([-copies]))}
-    outcome = run_epoch(in_order([view.contents]), snapshot.states, changes)
+    steps = in_order([view.contents])
+    # What is kept beside rows does not change them, and would go on with an epoch that never was.
+    aside = {step.inputs[1] for step in steps if isinstance(step.operator, Annotate)}
+    outcome = run_epoch([step for step in steps if step not in aside], snapshot.states, changes)
     changed = outcome.outputs.get(view.kept)
     if changed is None:
         return []

@@ -97,6 +97,7 @@ def test_views_on_views_why_not_and_depends_on(session: hw.Session) -> None:
     assert above.depends_on("home", (1, "x")) == [("x", 3)]
     assert above.depends_on("flight", (1, 2, 5)) == []
     assert above.why_not(("x", 9)).missing
+    assert above.stats()["strategies"][0]["state"]["fixpoint"]["rows"] == 1
     session.delete("flight", [(4, 3, 1)])
     assert above.why(("x", 3)).sets() == [{"flight": [(1, 2, 5), (2, 3, 5)], "home": [(1, "x")]}]
 
