@@ -35,7 +35,7 @@ from headwater.state.consolidation import consolidate
 from headwater.uses import MOST, Usage, Use, counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
@@ -65,20 +65,33 @@ class Sketchbook:
         """How often a sketch was used in this session."""
         return self.usage.get(name.lower(), Usage())
 
-    def answer(self, query: Query, now: Snapshot, content: Backfill | None = None, epoch: int | None = None) -> Answer | None:
-        """The answer from a sketch at this epoch, or at an earlier one with the content of then; None if none is worth it."""
-        if self.mode == "never" or not now.catalog.sketches:
-            return None
-        use = self.use(query, now, epoch)
+    def answer(
+        self,
+        query: Query,
+        now: Snapshot,
+        plain: Callable[[], Answer],
+        content: Backfill | None = None,
+        epoch: int | None = None,
+    ) -> Answer:
+        """The answer at this epoch, or at an earlier one with the content of then: from sketches, or else by `plain`.
+
+        With auto, that is what was quicker the last times; each way is tried again now and then.
+        """
+        use = None if self.mode == "never" else self.use(query, now, epoch)
         if use is None or (self.mode == "auto" and not self._is_worth(use, query, now)):
-            return None
+            return plain()
         started = perf_counter()
-        found = self._own(query, now, use, content)
-        if found is None:
-            found = self._answer(query, self.frame(query, now, use, content))
+        usages = [self.usage.setdefault(name, Usage()) for name in use.sketches]
+        if self.mode == "auto" and not all(usage.prefers_skipping() for usage in usages):
+            found = plain()
+            for usage in usages:
+                usage.plain.append(perf_counter() - started)
+            return found
+        own = self._own(query, now, use, content)
+        found = self._answer(query, self.frame(query, now, use, content)) if own is None else own
         counts = counts_of(query, now)
-        for name in use.sketches:
-            usage = self.usage.setdefault(name, Usage())
+        for usage in usages:
+            usage.skipping.append(perf_counter() - started)
             usage.times += 1
             usage.seconds += perf_counter() - started
             usage.rows_skipped += round(sum(counts.values()) * (1 - use.share(counts)))
@@ -125,7 +138,7 @@ class Sketchbook:
             return SkippingReport(None, {}, without, without)
         skipping = self._scanned(query, now, use)
         for name in use.sketches:
-            self.usage.setdefault(name, Usage()).without = without.seconds
+            self.usage.setdefault(name, Usage()).plain.append(without.seconds)
         ranges: dict[str, tuple[str, ...]] = {}
         for number, parts in use.ranges.items():
             for part in parts:

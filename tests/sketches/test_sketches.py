@@ -234,6 +234,11 @@ def test_bad_input_changes_nothing(session: hw.Session) -> None:
         (hw.InvalidOption, "skipping is one of", lambda: setattr(session, "skipping", "sometimes")),
         (hw.InvalidOption, "ascending order", lambda: session.partition("sales", "price", bounds=[3, 1])),
         (hw.InvalidOption, "values of its type", lambda: session.partition("sales", "price", bounds=["x"])),
+        (
+            hw.NotSupported,
+            "a scalar subquery",
+            lambda: sketch("k", "SELECT id FROM sales WHERE price > (SELECT avg(price) FROM sales)", on={"sales": "price"}),
+        ),
         (hw.UnknownName, "no sketch 'k'", lambda: session.drop_sketch("k")),
         (hw.InvalidQuery, "expected FOR", lambda: session.sql("CREATE SKETCH k ON sales(price) SELECT 1")),
     ]
