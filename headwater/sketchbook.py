@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
     from headwater.compiler.dataflow import Step
     from headwater.frontend.catalyst import Query
@@ -51,6 +52,14 @@ MODES = ("auto", "always", "never")
 _MANY = 1_000_000
 
 
+@dataclass(frozen=True)
+class Listed:
+    """The files at a place, and the columns that Spark finds in them."""
+
+    columns: StructType
+    files: tuple[str, ...]
+
+
 @dataclass
 class Sketchbook:
     """What a session knows of its sketches beyond the catalog."""
@@ -60,6 +69,7 @@ class Sketchbook:
     transfer: bool = True
     usage: dict[str, Usage] = field(default_factory=dict)
     _footers: dict[tuple[str, str], Footers | None] = field(default_factory=dict)
+    _places: dict[str, Listed] = field(default_factory=dict)
 
     def used(self, name: str) -> Usage:
         """How often a sketch was used in this session."""
@@ -266,18 +276,17 @@ class Sketchbook:
                 files = needed if files is None else files & needed
         if files is None or outside.place is None:
             return content
+        listed = self._listed(content)
+        kept = [file for file in listed.files if file in files]
         path = outside.place.path
-        whole = outside.read()
-        kept = [file for file in whole.inputFiles() if file in files]
         if any("%" in file for file in kept):
             # Spark gives addresses, and takes paths.
             return content
 
         def read() -> DataFrame:
             if not kept:
-                return whole.limit(0)
-            reader = self.session.spark.read.schema(whole.schema).option("basePath", path)
-            return reader.parquet(*kept)
+                return self.session.spark.createDataFrame([], listed.columns)
+            return self.session.spark.read.schema(listed.columns).option("basePath", path).parquet(*kept)
 
         return Content(replace(outside, read=read), content.changes)
 
@@ -286,11 +295,20 @@ class Sketchbook:
         place = content.outside.place
         if place is None or place.format != "parquet":
             return None
-        name = ranges.partition.column
+        # Not the column of the partition, which may be of a table that this one is joined with.
+        name = content.outside.schema.names[ranges.column]
         key = (str(place), name)
         if key not in self._footers:
-            self._footers[key] = read_footers(content.outside.read().inputFiles(), name, ranges.partition.type)
+            self._footers[key] = read_footers(self._listed(content).files, name, ranges.partition.type)
         return self._footers[key]
+
+    def _listed(self, content: Content) -> Listed:
+        """The files of an attached table, which stay as they are: Spark lists them once."""
+        key = str(content.outside.place)
+        if key not in self._places:
+            whole = content.outside.read()
+            self._places[key] = Listed(whole.schema, tuple(whole.inputFiles()))
+        return self._places[key]
 
     def _is_worth(self, use: Use, query: Query, now: Snapshot) -> bool:
         assert query.root is not None
