@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.delta import one_batch
+from headwater.errors import NotSupported
 from headwater.partitioning import Attribute, column_of, partition_at, partition_of, require_count
 from headwater.sketching import chosen, known_partition, safe_and_visible, scans_of, sketch_query, template_of, wanted
 from headwater.skipping import Ranges, is_possible
@@ -60,6 +61,11 @@ class Capturing:
         """The catalog with the partitions that a sketch needs, the query that is the sketch, and what it is."""
         require_count(fragments)
         accesses = wanted(now, query, on)
+        if query.root is not None and not is_possible(query.root):
+            raise NotSupported(
+                "a query with a scalar subquery, recursion, a Python function or a limit of nested values is answered without "
+                "sketches, so none can be made of it"
+            )
         assert query.root is not None
         choice = chosen(now, query.root, accesses, self._holds)
         scans = scans_of(query.root)

@@ -559,27 +559,31 @@ class Session:
             query = self._engine.analyse(text, now.catalog)
         except NonDeterministic:
             return self._engine.once(self, text, now.catalog, now.content if content is None else content)
+
+        def plain() -> Answer:
+            return self._without_sketches(query, text, now, content)
+
         if now.catalog.sketches and (content is None or epoch is not None):
             with self.noticing_damage():
-                skipped = self.sketchbook.answer(query, now, content, epoch)
-            if skipped is not None:
-                return skipped
-        content_is_now = content is None
-        content = now.content if content is None else content
+                return self.sketchbook.answer(query, now, plain, content, epoch)
+        return plain()
+
+    def _without_sketches(self, query: Query, text: str, now: Snapshot, given: Backfill | None) -> Answer:
+        content = now.content if given is None else given
         if any(now.entries[name.lower()].output in content.outer for name in query.sources):
             # Spark has the rows.
             found = self.sketchbook.settled(query, now, content)
             if found is None:
                 found = self._engine.once(self, text, now.catalog, content)
-            if content_is_now and self._reader is None and self._writer != get_ident():
+            if given is None and self._reader is None and self._writer != get_ident():
                 self.capturing.notice(query, found)
             return found
-        with self.noticing_damage():
-            return self.computed(query, now, content)
+        return self.computed(query, now, content)
 
     def computed(self, query: Query, now: Snapshot, content: Backfill) -> Answer:
         """The answer of a query that the engine computes from the content of tables and views."""
-        rows, presentation = self._engine.definitions.answer(now, query, content)
+        with self.noticing_damage():
+            rows, presentation = self._engine.definitions.answer(now, query, content)
         names = self._engine.arrow_schema(query.schema)
         return Answer(self, query.schema, table_of(rows, names, presentation.order))
 
@@ -722,6 +726,9 @@ class Session:
         try:
             yield
         except DamagedFile as damage:
+            if isinstance(damage.__cause__, DamagedFile):
+                # It was noticed further in.
+                raise
             raise self.epochs.set_aside(damage) from damage
 
     def _require_writer(self) -> None:

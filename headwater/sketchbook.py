@@ -35,10 +35,11 @@ from headwater.state.consolidation import consolidate
 from headwater.uses import MOST, Usage, Use, counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
     from headwater.compiler.dataflow import Step
     from headwater.frontend.catalyst import Query
@@ -51,6 +52,14 @@ MODES = ("auto", "always", "never")
 _MANY = 1_000_000
 
 
+@dataclass(frozen=True)
+class Listed:
+    """The files at a place, and the columns that Spark finds in them."""
+
+    columns: StructType
+    files: tuple[str, ...]
+
+
 @dataclass
 class Sketchbook:
     """What a session knows of its sketches beyond the catalog."""
@@ -60,25 +69,39 @@ class Sketchbook:
     transfer: bool = True
     usage: dict[str, Usage] = field(default_factory=dict)
     _footers: dict[tuple[str, str], Footers | None] = field(default_factory=dict)
+    _places: dict[str, Listed] = field(default_factory=dict)
 
     def used(self, name: str) -> Usage:
         """How often a sketch was used in this session."""
         return self.usage.get(name.lower(), Usage())
 
-    def answer(self, query: Query, now: Snapshot, content: Backfill | None = None, epoch: int | None = None) -> Answer | None:
-        """The answer from a sketch at this epoch, or at an earlier one with the content of then; None if none is worth it."""
-        if self.mode == "never" or not now.catalog.sketches:
-            return None
-        use = self.use(query, now, epoch)
+    def answer(
+        self,
+        query: Query,
+        now: Snapshot,
+        plain: Callable[[], Answer],
+        content: Backfill | None = None,
+        epoch: int | None = None,
+    ) -> Answer:
+        """The answer at this epoch, or at an earlier one with the content of then: from sketches, or else by `plain`.
+
+        With auto, that is what was quicker the last times; each way is tried again now and then.
+        """
+        use = None if self.mode == "never" else self.use(query, now, epoch)
         if use is None or (self.mode == "auto" and not self._is_worth(use, query, now)):
-            return None
+            return plain()
         started = perf_counter()
-        found = self._own(query, now, use, content)
-        if found is None:
-            found = self._answer(query, self.frame(query, now, use, content))
+        usages = [self.usage.setdefault(name, Usage()) for name in use.sketches]
+        if self.mode == "auto" and not all(usage.prefers_skipping() for usage in usages):
+            found = plain()
+            for usage in usages:
+                usage.plain.append(perf_counter() - started)
+            return found
+        own = self._own(query, now, use, content)
+        found = self._answer(query, self.frame(query, now, use, content)) if own is None else own
         counts = counts_of(query, now)
-        for name in use.sketches:
-            usage = self.usage.setdefault(name, Usage())
+        for usage in usages:
+            usage.skipping.append(perf_counter() - started)
             usage.times += 1
             usage.seconds += perf_counter() - started
             usage.rows_skipped += round(sum(counts.values()) * (1 - use.share(counts)))
@@ -125,7 +148,7 @@ class Sketchbook:
             return SkippingReport(None, {}, without, without)
         skipping = self._scanned(query, now, use)
         for name in use.sketches:
-            self.usage.setdefault(name, Usage()).without = without.seconds
+            self.usage.setdefault(name, Usage()).plain.append(without.seconds)
         ranges: dict[str, tuple[str, ...]] = {}
         for number, parts in use.ranges.items():
             for part in parts:
@@ -253,18 +276,17 @@ class Sketchbook:
                 files = needed if files is None else files & needed
         if files is None or outside.place is None:
             return content
+        listed = self._listed(content)
+        kept = [file for file in listed.files if file in files]
         path = outside.place.path
-        whole = outside.read()
-        kept = [file for file in whole.inputFiles() if file in files]
         if any("%" in file for file in kept):
             # Spark gives addresses, and takes paths.
             return content
 
         def read() -> DataFrame:
             if not kept:
-                return whole.limit(0)
-            reader = self.session.spark.read.schema(whole.schema).option("basePath", path)
-            return reader.parquet(*kept)
+                return self.session.spark.createDataFrame([], listed.columns)
+            return self.session.spark.read.schema(listed.columns).option("basePath", path).parquet(*kept)
 
         return Content(replace(outside, read=read), content.changes)
 
@@ -273,11 +295,20 @@ class Sketchbook:
         place = content.outside.place
         if place is None or place.format != "parquet":
             return None
-        name = ranges.partition.column
+        # Not the column of the partition, which may be of a table that this one is joined with.
+        name = content.outside.schema.names[ranges.column]
         key = (str(place), name)
         if key not in self._footers:
-            self._footers[key] = read_footers(content.outside.read().inputFiles(), name, ranges.partition.type)
+            self._footers[key] = read_footers(self._listed(content).files, name, ranges.partition.type)
         return self._footers[key]
+
+    def _listed(self, content: Content) -> Listed:
+        """The files of an attached table, which stay as they are: Spark lists them once."""
+        key = str(content.outside.place)
+        if key not in self._places:
+            whole = content.outside.read()
+            self._places[key] = Listed(whole.schema, tuple(whole.inputFiles()))
+        return self._places[key]
 
     def _is_worth(self, use: Use, query: Query, now: Snapshot) -> bool:
         assert query.root is not None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
+from statistics import median
 from typing import TYPE_CHECKING
 
 from headwater.sketches.transfer import transfers
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 # If more rows than this would be read, skipping is not worth its condition.
 MOST = 0.75
+# Each way is tried so often before they are compared, by so many of its last times, and again so seldom.
+_TRIED, _LATELY, _AGAIN = 2, 5, 50
 
 
 @dataclass
@@ -27,13 +31,25 @@ class Usage:
     times: int = 0
     seconds: float = 0.0
     rows_skipped: int = 0
-    without: float | None = None
-    """Seconds of the query without the sketch, when it was last measured."""
+    skipping: deque[float] = field(default_factory=lambda: deque(maxlen=_LATELY))
+    plain: deque[float] = field(default_factory=lambda: deque(maxlen=_LATELY))
+    """Seconds of the query with the sketch and without, the last times it was measured."""
+    asked: int = 0
+
+    def prefers_skipping(self) -> bool:
+        """Whether to use the sketch the next time: if that was quicker, and now and then to see whether it still is."""
+        self.asked += 1
+        if len(self.skipping) < _TRIED:
+            return True
+        if len(self.plain) < _TRIED:
+            return False
+        quicker = median(self.skipping) <= median(self.plain)
+        return quicker if self.asked % _AGAIN else not quicker
 
     @property
     def seconds_saved(self) -> float | None:
         """What all uses together saved; None if the query was never measured without the sketch."""
-        return None if self.without is None else self.times * self.without - self.seconds
+        return self.times * median(self.plain) - self.seconds if self.plain else None
 
 
 @dataclass(frozen=True)

@@ -171,6 +171,25 @@ def test_files_and_row_groups_are_skipped(spark: SparkSession, tmp_path: Path) -
     assert "t.g (access 1): " in str(report)
 
 
+def test_ranges_are_passed_on_to_the_right_column(spark: SparkSession, tmp_path: Path) -> None:
+    """The other table has a column of the attribute's name, too, which is not the one that is joined."""
+    spark.range(0, 100).selectExpr("id AS k", "id % 10 AS v").repartitionByRange(4, "k").write.parquet(str(tmp_path / "r"))
+    spark.range(0, 100).selectExpr("99 - id AS k", "id AS fk").repartitionByRange(4, "k").write.parquet(str(tmp_path / "s"))
+    query = "SELECT r.k, s.k AS other FROM r JOIN s ON r.k = s.fk WHERE r.v = 7 AND r.k < 20"
+    with hw.connect(spark=spark, placement="driver") as session:
+        for name in ("r", "s"):
+            session.create_table(name, source=tmp_path / name)
+        session.create_sketch("early", query, on={"r": "k"}, fragments=20)
+        assert sorted(both(session, query)) == [(7, 92), (17, 82)]
+        session.skipping = "always"
+        assert sorted(both(session, query)) == [(7, 92), (17, 82)]
+        report = session.explain_skipping(query)
+        assert report.ranges["s.fk (access 2)"] == report.ranges["r.k (access 1)"] == ("[5, 10)", "[15, 20)")
+        session.sketchbook.transfer = False
+        assert sorted(both(session, query)) == [(7, 92), (17, 82)]
+        assert list(session.explain_skipping(query).ranges) == ["r.k (access 1)"]
+
+
 def test_other_constants_are_served_by_the_same_sketch(session: hw.Session) -> None:
     sketch = session.create_sketch("top", REVENUE, on={"sales": "price"})
     assert both(session, REVENUE.replace("5000", "5050")) == [("Apple", 5074)]
@@ -234,6 +253,11 @@ def test_bad_input_changes_nothing(session: hw.Session) -> None:
         (hw.InvalidOption, "skipping is one of", lambda: setattr(session, "skipping", "sometimes")),
         (hw.InvalidOption, "ascending order", lambda: session.partition("sales", "price", bounds=[3, 1])),
         (hw.InvalidOption, "values of its type", lambda: session.partition("sales", "price", bounds=["x"])),
+        (
+            hw.NotSupported,
+            "a scalar subquery",
+            lambda: sketch("k", "SELECT id FROM sales WHERE price > (SELECT avg(price) FROM sales)", on={"sales": "price"}),
+        ),
         (hw.UnknownName, "no sketch 'k'", lambda: session.drop_sketch("k")),
         (hw.InvalidQuery, "expected FOR", lambda: session.sql("CREATE SKETCH k ON sales(price) SELECT 1")),
     ]
