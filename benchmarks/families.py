@@ -13,6 +13,7 @@ from benchmarks import (
     recursion,
     skew,
     smallest,
+    streams,
     synthetic,
     tpch,
 )
@@ -31,4 +32,5 @@ FAMILIES = {
     "cluster": Family(cluster.WORKLOADS, cluster.summary),
     "provenance": Family(provenance.WORKLOADS),
     "recursion": Family(recursion.WORKLOADS),
+    "streams": Family(streams.WORKLOADS),
 }

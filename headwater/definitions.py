@@ -22,7 +22,7 @@ from headwater.schema import arrow_schema
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql.types import StructType
 
@@ -67,6 +67,24 @@ class Definitions:
         name, is_lasting = outside.columns.name, outside.place is not None
         defined = self.table(now, name, outside.schema, outside.key, outside if is_lasting else None)
         return defined, {} if is_lasting else {defined.catalog.tables[name.lower()].source: Content(outside)}
+
+    def widened(
+        self, snapshot: Snapshot, table: TableEntry, outside: Outside, again: Callable[[ViewEntry, Catalog], Query]
+    ) -> tuple[Definition, Outer]:
+        """The catalog with more columns in a table, whose rows are given; the views above it are read `again`, and rebuilt."""
+        now = snapshot.catalog
+        above = _above(now, table.name)
+        compiler = self._compiler(now, snapshot)
+        for key in (table.name.lower(), *above):
+            _forget_reading(compiler, key)
+        defined = self.table(Catalog(now.entries, compiler), table.name, outside.schema, table.key)
+        entries, compiler = dict(defined.catalog.entries), self._compiler(defined.catalog, snapshot)
+        for key in above:
+            old = now.views[key]
+            query = again(old, Catalog(entries, compiler))
+            entries[key] = self._entry(compiler, entries, old.name, query, old.refresh)
+        source = defined.catalog.tables[table.name.lower()].source
+        return _defined(entries, compiler, tuple(above)), {source: Content(outside)}
 
     def attached_to(self, now: Catalog, table: TableEntry, outside: Outside) -> Definition:
         """The catalog with a table attached to other rows outside, and no changes since."""

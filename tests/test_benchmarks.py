@@ -42,6 +42,7 @@ SOME = [
     ("provenance", "aggregate selection"),
     ("recursion", "shortest paths, random"),
     ("cluster", "join"),
+    ("streams", "change feed"),
 ]
 
 
