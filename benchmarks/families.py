@@ -15,6 +15,7 @@ from benchmarks import (
     sketches,
     skew,
     smallest,
+    streams,
     synthetic,
     tpch,
 )
@@ -35,4 +36,5 @@ FAMILIES = {
     "provenance": Family(provenance.WORKLOADS),
     "recursion": Family(recursion.WORKLOADS),
     "sketches": Family(sketches.WORKLOADS),
+    "streams": Family(streams.WORKLOADS),
 }

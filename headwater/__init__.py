@@ -15,14 +15,17 @@ from headwater.errors import (
     DuplicateKey,
     EvaluationFailed,
     ExecutorsNotReady,
+    ExportFailed,
     HeadwaterError,
     HistoryGone,
     InvalidName,
     InvalidOption,
+    InvalidPipeline,
     InvalidProgram,
     InvalidQuery,
     InvalidRows,
     InvalidSchema,
+    InvalidStream,
     InvalidTarget,
     InvalidTransaction,
     JobFailed,
@@ -40,8 +43,10 @@ from headwater.errors import (
     ProvenanceTooLarge,
     ReadOnly,
     RecursionLimit,
+    SchemaChanged,
     SessionClosed,
     StorageFailed,
+    StreamFailed,
     UnknownEpoch,
     UnknownFormat,
     UnknownName,
@@ -51,7 +56,13 @@ from headwater.errors import (
 )
 
 if TYPE_CHECKING:
+    from headwater.pipelines.declarative import live_view
+    from headwater.pipelines.described import Pipeline, SinkOf, SourceOf, TableOf, ViewOf
     from headwater.session import Session, Sketch, Table, View, connect
+    from headwater.sinks.exporting import Export, Retry
+    from headwater.sinks.spark_source import register
+    from headwater.sources.postgres.capture import release_slot
+    from headwater.sources.streams import Progress, Stream
 
 __version__ = "0.1.0"
 
@@ -62,14 +73,18 @@ __all__ = [
     "DuplicateKey",
     "EvaluationFailed",
     "ExecutorsNotReady",
+    "Export",
+    "ExportFailed",
     "HeadwaterError",
     "HistoryGone",
     "InvalidName",
     "InvalidOption",
+    "InvalidPipeline",
     "InvalidProgram",
     "InvalidQuery",
     "InvalidRows",
     "InvalidSchema",
+    "InvalidStream",
     "InvalidTarget",
     "InvalidTransaction",
     "JobFailed",
@@ -84,14 +99,23 @@ __all__ = [
     "NotStratified",
     "NotSupported",
     "NullKey",
+    "Pipeline",
+    "Progress",
     "ProvenanceTooLarge",
     "ReadOnly",
     "RecursionLimit",
+    "Retry",
+    "SchemaChanged",
     "Session",
     "SessionClosed",
+    "SinkOf",
     "Sketch",
+    "SourceOf",
     "StorageFailed",
+    "Stream",
+    "StreamFailed",
     "Table",
+    "TableOf",
     "UnknownEpoch",
     "UnknownFormat",
     "UnknownName",
@@ -99,17 +123,39 @@ __all__ = [
     "UnsafeSketch",
     "View",
     "ViewCycle",
+    "ViewOf",
     "__version__",
     "connect",
+    "live_view",
+    "register",
+    "release_slot",
 ]
 
-_LATER = {"Session", "Sketch", "Table", "View", "connect"}
+_LATER = {
+    "Export": "headwater.sinks.exporting",
+    "Pipeline": "headwater.pipelines.described",
+    "Progress": "headwater.sources.streams",
+    "Retry": "headwater.sinks.exporting",
+    "Session": "headwater.session",
+    "SinkOf": "headwater.pipelines.described",
+    "Sketch": "headwater.session",
+    "SourceOf": "headwater.pipelines.described",
+    "Stream": "headwater.sources.streams",
+    "Table": "headwater.session",
+    "TableOf": "headwater.pipelines.described",
+    "View": "headwater.session",
+    "ViewOf": "headwater.pipelines.described",
+    "connect": "headwater.session",
+    "live_view": "headwater.pipelines.declarative",
+    "register": "headwater.sinks.spark_source",
+    "release_slot": "headwater.sources.postgres.capture",
+}
 
 
 def __getattr__(name: str) -> object:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module("headwater.session"), name)
+    value = getattr(import_module(_LATER[name]), name)
     globals()[name] = value
     return value
 

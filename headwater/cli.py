@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from pathlib import Path  # noqa: TC003  (typer reads it)
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -123,6 +123,36 @@ def parcel(target: Annotated[Path, typer.Argument(metavar="FILE", help="The file
 
         size = parcel.write(target)
     typer.echo(f"{target}: {size:,} bytes")
+
+
+Description = Annotated[Path, typer.Argument(metavar="FILE", help="A pipeline, as TOML.", exists=True, dir_okay=False)]
+
+
+@app.command()
+def run(file: Description) -> None:
+    """Runs a pipeline: creates its tables and views, follows its sources and writes its sinks, until it is interrupted.
+
+    `headwater apply` changes what is running.
+    """
+    with _errors():
+        from headwater.pipelines import running
+
+        try:
+            running.run(file.read_text(encoding="utf-8"), file.absolute().parent, typer.echo)
+        except KeyboardInterrupt:
+            typer.echo("stopped")
+
+
+@app.command()
+def apply(
+    file: Description,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before it is done.")] = False,  # noqa: FBT002  (a flag)
+) -> None:
+    """Shows what a description would change in a pipeline, and changes it, whether it is running or not."""
+    with _errors():
+        from headwater.pipelines import changing
+
+        changing.change(file, lambda: yes or typer.confirm("Apply?"), typer.echo)
 
 
 @app.command()

@@ -23,7 +23,7 @@ from headwater.schema import arrow_schema
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql.types import StructType
 
@@ -80,6 +80,29 @@ class Definitions:
         name, is_lasting = outside.columns.name, outside.place is not None
         defined = self.table(now, name, outside.schema, outside.key, outside if is_lasting else None, lifetime)
         return defined, {} if is_lasting else {defined.catalog.tables[name.lower()].source: Content(outside)}
+
+    def widened(
+        self, snapshot: Snapshot, table: TableEntry, outside: Outside, again: Callable[[ViewEntry, Catalog], Query]
+    ) -> tuple[Definition, Outer]:
+        """The catalog with more columns in a table, whose rows are given; the views above it are read `again`, and rebuilt."""
+        now = snapshot.catalog
+        above = _above(now, table.name)
+        compiler = self._compiler(now, snapshot)
+        for key in (table.name.lower(), *above):
+            _forget_reading(compiler, key)
+        started = replace(now, compiler=compiler)
+        defined = self.table(started, table.name, outside.schema, table.key, lifetime=table.lifetime)
+        entries, compiler = dict(defined.catalog.entries), self._compiler(defined.catalog, snapshot)
+        # Sketches only save time, and can be made again.
+        rebuilt = tuple(key for key in above if now.views[key].sketch is None)
+        for key in above:
+            old = entries.pop(key)
+            if key in rebuilt:
+                assert isinstance(old, ViewEntry)
+                query = again(old, replace(now, entries=entries, compiler=compiler))
+                entries[key] = self._entry(compiler, entries, old.name, query, old.refresh)
+        source = defined.catalog.tables[table.name.lower()].source
+        return _defined(now, entries, compiler, rebuilt), {source: Content(outside)}
 
     def attached_to(self, now: Catalog, table: TableEntry, outside: Outside) -> Definition:
         """The catalog with a table attached to other rows outside, and no changes since."""

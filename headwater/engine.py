@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from headwater.algebra.plan import Fixpoint, walk
 from headwater.answers import Answer, table_of
@@ -26,7 +26,7 @@ from headwater.frontend.recompute import Recompute
 from headwater.frontend.recursive import recursive_query
 from headwater.operators.recursive.strategy import EAGER, chosen
 from headwater.schema import arrow_of, arrow_schema
-from headwater.sources import at, source_of
+from headwater.sources.attached import Source, at, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,11 +34,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from headwater.operators.operator import Key
-    from headwater.runtime.catalog import Catalog, Entry
+    from headwater.runtime.catalog import Catalog, Entry, TableEntry, ViewEntry
     from headwater.runtime.driver import Backfill
     from headwater.runtime.outside import Outside, Place
     from headwater.session import Session
-    from headwater.sources import Source
 
 STRATEGIES = ("auto", "counting", "absorption-lazy", "absorption-eager", "relative", "dred", "recompute")
 
@@ -114,6 +113,23 @@ class Engine:
                 )
             return replace(query, root=annotated(query.root, strategy))
         return replace(query, root=with_strategy(query.root, strategy, self.engines.type_of))
+
+    def widened(self, table: TableEntry, rows: pa.Table | DataFrame, columns: StructType) -> Outside:
+        """The rows of a table with more columns, in which they are NULL."""
+        from pyspark.sql import functions
+
+        frame = self._spark().createDataFrame(rows, table.schema) if isinstance(rows, pa.Table) else rows
+        frame = frame.toDF(*table.schema.names)
+        added = [StructField(field.name, field.dataType) for field in columns.fields]
+        for field in added:
+            frame = frame.withColumn(field.name, functions.lit(None).cast(field.dataType))
+        return Source(lambda: frame).outside(table.name, StructType([*table.schema.fields, *added]), table.key)
+
+    def read_again(self, view: ViewEntry, now: Catalog) -> Query:
+        """The query of a view over tables that have more columns."""
+        if view.query.text is None:
+            raise NotSupported(f"view {view.name!r} is made of a DataFrame, which cannot be read again; drop it first")
+        return self.analyse(view.query.text, now, view.name)
 
     def frame(self, entry: Entry, rows: pa.Table | DataFrame) -> DataFrame:
         """Rows as a DataFrame that is known to stand for a table or view."""

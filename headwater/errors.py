@@ -179,6 +179,36 @@ class SessionClosed(HeadwaterError):
     code = "SESSION_CLOSED"
 
 
+class InvalidPipeline(HeadwaterError):
+    """A description of a pipeline that cannot be read, or to which there is no way from what there is."""
+
+    code = "INVALID_PIPELINE"
+
+
+class InvalidStream(HeadwaterError):
+    """A stream that no table can follow: it is none, or nothing says what its rows do."""
+
+    code = "INVALID_STREAM"
+
+
+class SchemaChanged(HeadwaterError):
+    """A source whose columns are not those of its table any more, in a way that nobody can bridge."""
+
+    code = "SCHEMA_CHANGED"
+
+
+class StreamFailed(HeadwaterError):
+    """A stream that has stopped because of an error."""
+
+    code = "STREAM_FAILED"
+
+
+class ExportFailed(HeadwaterError):
+    """An export of a view that has stopped because its target refused."""
+
+    code = "EXPORT_FAILED"
+
+
 class InvalidOption(HeadwaterError):
     """An argument that is none of those that are possible."""
 
@@ -238,7 +268,7 @@ class LostState(HeadwaterError):
 
 
 class InvalidTarget(HeadwaterError):
-    """A place that a backup, or what is restored from one, cannot go to."""
+    """A place that a backup, what is restored from one, or an export cannot go to."""
 
     code = "INVALID_TARGET"
 

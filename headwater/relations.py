@@ -13,7 +13,7 @@ from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from headwater.provenance.why_not import WhyNot
     from headwater.runtime.catalog import Entry, Snapshot
     from headwater.session import Session
+    from headwater.sinks.exporting import Export, Retry
+    from headwater.sinks.targets import Target
     from headwater.sketches.captured import Captured
 
 
@@ -44,11 +46,15 @@ class Relation(Answer):
 
     def arrow(self) -> pa.Table:
         """The rows now, as an Arrow table."""
+        return self.whole()[1]
+
+    def whole(self) -> tuple[int, pa.Table]:
+        """The number of the last epoch, and the rows at it."""
         now = self._session.snapshot
         entry = self._at(now)
         order = entry.order if isinstance(entry, ViewEntry) else ()
         with self._session.noticing_damage():
-            return table_of(now.contents(entry), entry.arrow, order)
+            return now.epoch, table_of(now.contents(entry), entry.arrow, order)
 
     def at(self, epoch: int) -> Answer:
         """The answer as it was at an epoch, as far back as changes are kept."""
@@ -172,6 +178,27 @@ class View(Relation):
         return self._session.epochs.subscriptions.add(
             self._name, lambda epoch, delta, names: callback(epoch, change_table(delta, names))
         )
+
+    def write_to(  # noqa: PLR0913  (each a choice of its own)
+        self,
+        target: Target,
+        *,
+        format: str | None = None,  # noqa: A002  (the public name)
+        of: str | None = None,
+        table: str | None = None,
+        key: str | Sequence[str] | None = None,
+        name: str | None = None,
+        retry: Retry | None = None,
+    ) -> Export:
+        """Writes the view to a target from here on: all rows first, then every epoch that changes it, exactly once.
+
+        A target is a directory, with the `format` parquet, csv or json; a Delta table, with the format delta; a `table` of
+        PostgreSQL, by its address postgresql://…; a web address, to which changes are posted; or a function, which is called
+        with an epoch and its changes. `of` is changes or content; content is kept by a `key`, of which the view has each value
+        once. `name`, the view's unless another is given, is what the export is known by when it goes on, also in a later
+        process. What fails is tried again as `retry` says.
+        """
+        return self._session.exporting.begin(self, target, format=format, of=of, table=table, key=key, name=name, retry=retry)
 
     def explain(self, format: str = "text") -> str:  # noqa: A002  (the public name)
         """How the view is maintained, as text, JSON or a Mermaid diagram."""

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import get_ident
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
@@ -46,13 +48,12 @@ from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.runtime.driver import NOTHING_OUTSIDE
 from headwater.runtime.epochs import Epochs
 from headwater.runtime.transactions import Staging
-from headwater.sources import require_sound
+from headwater.sources.attached import require_sound
 from headwater.transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime, timedelta
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -64,11 +65,17 @@ if TYPE_CHECKING:
     from headwater.datalog import Program
     from headwater.engine import Engine
     from headwater.frontend.catalyst import Query
+    from headwater.pipelines.described import Pipeline
+    from headwater.pipelines.planning import Step
     from headwater.runtime.catalog import Catalog, Entry, Snapshot
     from headwater.runtime.driver import Backfill, Outer
     from headwater.scanned import SkippingReport
+    from headwater.sinks.exporting import Export
+    from headwater.sinks.targets import Exports
     from headwater.sketchbook import Sketchbook
     from headwater.sketching import On
+    from headwater.sources.following import Streams
+    from headwater.sources.streams import Stream
     from headwater.store.catalogs import Wanted
     from headwater.store.reading import Reader
     from headwater.store.store import Store
@@ -257,6 +264,10 @@ class Session:
         """
         with self._defining() as now:
             self._require_free(name)
+            for stream, position in self.snapshot.positions.items():
+                if name.lower() in position["tables"]:
+                    # Of another table of that name, which was dropped.
+                    self._streams.forget(stream)
             definitions = self._engine.definitions
             if source is None:
                 if schema is None:
@@ -499,6 +510,87 @@ class Session:
                 self._define(self._engine.definitions.attached_to(self.snapshot.catalog, entry, new))
         return epoch
 
+    # -- streams
+
+    def follow(  # noqa: PLR0913  (each a choice of its own)
+        self,
+        table: str | Mapping[str, str],
+        stream: DataFrame | tuple[DataFrame, DataFrame],
+        *,
+        mode: str = "append",
+        name: str | None = None,
+        on_error: str = "dead-letter",
+        trigger: Mapping[str, Any] | None = None,
+    ) -> Stream:
+        """Applies a Structured Streaming DataFrame to a table from here on: each of its batches exactly once, as one epoch.
+
+        With `mode` append, rows are inserted; with upsert, they replace those with the same key; with cdc, columns of the
+        stream say what happened: Debezium's envelopes, `_change_type` as in Spark's change tables, `_op` with + and −; or there
+        is a pair of streams, of rows that came and of rows that went. For a stream of several tables, as headwater_postgres
+        gives, `table` is a mapping from the names there to the names here. A row that the table cannot take goes to the table
+        `<table>_dead_letters`, or, with `on_error` stop, stops the stream. `name`, the table's unless another is given, is what
+        the stream is known by when it is followed again, also by a later process: it goes on where it was. `trigger` is as in
+        `DataStreamWriter.trigger`.
+        """
+        self._require_no_transaction()
+        self._require_writer()
+        return self._streams.follow(table, stream, mode=mode, name=name, on_error=on_error, trigger=trigger or {})
+
+    def certain_epoch(self) -> int:
+        """The last epoch, which outlives the process: whoever is told of it can rely on it."""
+        epoch = self.epoch
+        if self._store is not None:
+            self._store.make_certain()
+        return epoch
+
+    def forget(self, stream: str) -> None:
+        """Forgets how far a stream was applied: when it is followed again, it begins anew."""
+        self._require_no_transaction()
+        self._require_writer()
+        self._streams.forget(stream)
+
+    def streams(self) -> Mapping[str, Stream]:
+        """The streams that were followed in this session, by name: `.progress`, `.stop()`, `.resume()`."""
+        return self._streams.known
+
+    def await_idle(self) -> int:
+        """Waits until all that the sources have now is applied, and gives the epoch; raises if a stream has failed."""
+        self._require_no_transaction()
+        for stream in self._streams.known.values():
+            stream.await_idle()
+        return self.epoch
+
+    @cached_property
+    def _streams(self) -> Streams:
+        from headwater.sources.following import Streams
+
+        return Streams(self)
+
+    def checkpoints(self) -> Path:
+        """The folder in which Spark notes how far streams are."""
+        from headwater.store.disk import LocalDisk
+
+        if self._store is None:
+            return Path(self._scratch.name)
+        if not isinstance(self._store.disk, LocalDisk):
+            raise NotSupported("streams can be followed into a directory on a disk, and not yet into an object store")
+        return self._store.disk.path("streams")
+
+    @cached_property
+    def _scratch(self) -> TemporaryDirectory[str]:
+        return TemporaryDirectory(prefix="headwater-")
+
+    def add_columns(self, table: str, columns: StructType) -> None:
+        """Gives a table more columns, in which its rows are NULL, as one epoch; views that read it are read again."""
+        with self._defining(), self.epochs.journal.defining(), self.epochs.writing:
+            entry = self.table_entry(table)
+            if entry.attached is not None:
+                raise NotSupported(f"table {entry.name!r} is attached to rows outside, and has the columns that these have")
+            if entry.times is not None:
+                raise NotSupported(f"rows of table {entry.name!r} expire by when they were inserted, which would be forgotten")
+            outside = self._engine.widened(entry, self.rows_of(entry, self.snapshot), columns)
+            self._define(*self._engine.definitions.widened(self.snapshot, entry, outside, self._engine.read_again))
+
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Changes of any tables that become one epoch at the end of the block, or nothing if anything fails."""
@@ -522,7 +614,7 @@ class Session:
                 self._writer = None
                 transaction.close()
             self._require_open()
-            transaction.epoch = self.epochs.commit(changes, advanced)
+            transaction.epoch = self.epochs.commit(changes, advanced, transaction.positions)
             self._expiring.noted(changes)
 
     def _afterwards(self) -> None:
@@ -587,12 +679,72 @@ class Session:
         names = self._engine.arrow_schema(query.schema)
         return Answer(self, query.schema, table_of(rows, names, presentation.order))
 
+    def exports(self) -> Mapping[str, Export]:
+        """The exports that were begun in this session with `View.write_to`, by name: `.progress`, `.stop()`, `.resume()`."""
+        return self.exporting.known
+
+    @cached_property
+    def exporting(self) -> Exports:
+        """What writes views to targets."""
+        from headwater.sinks.targets import Exports
+
+        self._require_writer()
+        return Exports(None if self._store is None else self._store.disk, self.certain_epoch)
+
+    # -- whole pipelines
+
+    def plan(self, pipeline: Pipeline) -> list[Step]:
+        """What `apply` would do, step by step; nothing is changed."""
+        from headwater.pipelines.running import planned
+
+        return planned(self, pipeline)
+
+    def apply(self, pipeline: Pipeline) -> list[Step]:
+        """Brings tables and views to what is described, follows its sources and writes its sinks; gives what was done."""
+        from headwater.pipelines.running import applied
+
+        return applied(self, pipeline)
+
+    def columns(self, described: str | StructType) -> StructType:
+        """A table's columns, as they are described in CREATE TABLE."""
+        return self._engine.schema(described)
+
+    # -- for plain Spark
+
+    def publish(self, *names: str) -> None:
+        """Makes tables and views, all of them or the named ones, temporary views of the Spark session, which are always live.
+
+        `spark.sql` joins them with anything. Each is read, by one task, from the directory, so there must be one, as of the
+        newest epoch whenever a query runs.
+        """
+        from pyspark.sql.types import StructField, StructType
+
+        from headwater.frontend.catalyst import quote
+        from headwater.sinks.spark_source import live
+
+        if self._store is None:
+            raise NotSupported("Spark reads published views from a directory, and this session has none: connect to one")
+        for name in names or [*self.tables(), *self.views()]:
+            entry = self._find(name)
+            if entry is None:
+                raise self._unknown(name)
+            columns = StructType([StructField(field.name, field.dataType) for field in entry.schema.fields])
+            once = self.spark.range(0, 1, 1, 1)
+            frame = once.mapInArrow(live(self._store.disk.address, entry.name), columns)
+            frame.createOrReplaceTempView(quote(entry.name))
+
     # -- the end
 
     def close(self) -> None:
         """Gives everything back; a Spark session that was given stays as it is."""
         if not self._closed:
             self._expiring.close(wait=self._writer != get_ident())
+            if "_streams" in self.__dict__:
+                self._streams.close()
+            if "exporting" in self.__dict__:
+                self.exporting.close()
+            if "_scratch" in self.__dict__:
+                self._scratch.cleanup()
             if self._store is not None:
                 self._store.close()
             self.executors.close()

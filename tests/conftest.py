@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.postgres_server import NoServer, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +38,8 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.driver.bindAddress", "127.0.0.1")
         # Large results are fetched from this address.
         .config("spark.driver.host", "127.0.0.1")
+        # A machine that is busy takes its time to start a worker.
+        .config("spark.python.authenticate.socketTimeout", "5m")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
@@ -40,3 +47,14 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server, with one database for all tests."""
+    try:
+        server = Server()
+    except NoServer as missing:
+        pytest.skip(str(missing))
+    yield server
+    server.remove()

@@ -44,6 +44,7 @@ SOME = [
     ("cluster", "join"),
     ("attached", "TPC-H, attached"),
     ("sketches", "use, join"),
+    ("streams", "change feed"),
 ]
 
 

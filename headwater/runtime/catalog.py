@@ -7,7 +7,7 @@ costs as much as the steps it touches, whatever else there is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from headwater.runtime.outside import Content
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import Any
 
     import pyarrow as pa
     from pyspark.sql.types import StructType
@@ -206,6 +207,8 @@ class Snapshot:
     epoch: int = 0
     catalog: Catalog = field(default_factory=Catalog)
     states: Mapping[Step, State] = field(default_factory=dict)
+    positions: Mapping[str, Any] = field(default_factory=dict)
+    """How far each stream that is followed has been applied, by its name."""
 
     @property
     def entries(self) -> Mapping[str, Entry]:
@@ -232,7 +235,7 @@ class Snapshot:
             state = self.states.get(step, ())
             if any(run.is_hit(damage) for arrangement in state for run in arrangement.runs) or lost.intersection(step.inputs):
                 lost.add(step)
-        return Snapshot(self.epoch, self.catalog, {step: state for step, state in self.states.items() if step not in lost})
+        return replace(self, states={step: state for step, state in self.states.items() if step not in lost})
 
     @property
     def is_whole(self) -> bool:

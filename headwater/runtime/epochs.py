@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -31,6 +32,7 @@ from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
+    from typing import Any
 
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
@@ -62,13 +64,19 @@ class Epochs:
         self._recordings: tuple[Recording, ...] = ()
         self._costs = Costs()
 
-    def commit(self, changes: Mapping[str, Delta], advanced: Mapping[Step, State]) -> int:
-        """Applies the changes of tables, given by name in lower case, as one epoch; some new states may be known already."""
+    def commit(
+        self, changes: Mapping[str, Delta], advanced: Mapping[Step, State], positions: Mapping[str, Any] | None = None
+    ) -> int:
+        """Applies the changes of tables, given by name in lower case, as one epoch; some new states may be known already.
+
+        `positions` are those of all streams after it, if it moves one of them.
+        """
         with self.writing:
             started = perf_counter()
             try:
                 now, outcome = self._outcome_of_what_is_whole(changes, advanced)
-                then = Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states})
+                moved = now.positions if positions is None else positions
+                then = Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states}, moved)
                 views = _changed(now.catalog, outcome)
                 self.journal.commit(then, changes, views, perf_counter() - started)
                 for recording in self._recordings:
@@ -158,7 +166,7 @@ class Epochs:
         """Goes on with the same states in another shape."""
         with self.writing:
             now = self.now
-            self.now = Snapshot(now.epoch, now.catalog, {step: kept(state) for step, state in now.states.items()})
+            self.now = replace(now, states={step: kept(state) for step, state in now.states.items()})
 
     def changes(self, name: str, after: int) -> list[tuple[int, Delta]]:
         """What changed in a table or view after an epoch, delta by delta; views with the columns that only order them."""
@@ -204,9 +212,13 @@ class Epochs:
         states = {**self.now.states, **building.states}
         live = {step: states[step] for step in catalog.steps if step in states}
         gone = [name for name in old.entries if name not in catalog.entries]
-        began = [*building.restarted, *(name for name in catalog.entries if name not in old.entries)]
-        then = self.journal.define(Snapshot(self.now.epoch + 1, catalog, live), building.changed, began)
-        self.history.forget([*gone, *building.restarted])
+        widened = [
+            name for name, table in catalog.tables.items() if name in old.tables and table.source is not old.tables[name].source
+        ]
+        began = [*building.restarted, *widened, *(name for name in catalog.entries if name not in old.entries)]
+        then = Snapshot(self.now.epoch + 1, catalog, live, self.now.positions)
+        then = self.journal.define(then, building.changed, began)
+        self.history.forget([*gone, *building.restarted, *widened])
         self.history.begin(began, then.epoch)
         self.subscriptions.forget(gone)
         self.work = {step: done for step, done in self.work.items() if step in live}

@@ -139,14 +139,23 @@ class Staging:
         if table.key is None:
             raise MissingKey(f"table {table.name!r} has no key, so nothing says which rows to replace; create it with key=…")
         self._require_values(table, rows)
-        sharing.prepare(rows)
         self._require_distinct(table, rows)
+        self.merge(table, rows, rows.slice(0, 0))
+
+    def merge(self, table: TableEntry, rows: pa.RecordBatch, gone: pa.RecordBatch) -> None:
+        """Inserts rows in place of those with their keys, and removes those with the keys of others, where there are any.
+
+        No key comes twice in both.
+        """
+        assert table.key is not None
+        sharing.prepare(rows)
         staged = self._settled(table)
+        sought = pa.concat_batches([rows, gone]) if gone.num_rows else rows
         found: Matches | Delta
         if table.attached is None:
-            found = staged.contents.lookup(rows, table.key).existing()
+            found = staged.contents.lookup(sought, table.key).existing()
         else:
-            found = Content(table.attached, staged.contents).found(rows)
+            found = Content(table.attached, staged.contents).found(sought)
         delta = Delta.inserting(rows)
         if len(found):
             # A row that is replaced by its like is no change.
@@ -164,6 +173,12 @@ class Staging:
             # Who catches this may commit what came before, but no half of it.
             self._staged = staged
             raise
+
+    def empty(self, table: TableEntry) -> None:
+        """Removes all rows."""
+        staged = self._settled(table)
+        content = staged.contents.contents() if table.attached is None else Content(table.attached, staged.contents).delta()
+        self._add(table, replace(staged, cancels=True), -content)
 
     def change(self, table: TableEntry, delta: Delta) -> None:
         """Changes rows as a delta says that is known to fit."""

@@ -81,7 +81,7 @@ def inspect(disk: Disk, decode: Callable[[Any], Catalog]) -> Inspection:
         place=disk.place,
         format=manifest.FORMAT,
         epoch=now.epoch,
-        committed=None if found is None else _committed(disk, found, now.epoch),
+        committed=None if found is None else committed(disk, found, now.epoch),
         writer=writer(disk),
         log=Log(
             segments=len(segments),
@@ -117,7 +117,7 @@ def _relation(
     return Relation("view", entry.name, rows, size, maintenance(entry), entry.refresh, None if text is None else text.strip())
 
 
-def _committed(disk: Disk, found: Manifest, epoch: int) -> float:
+def committed(disk: Disk, found: Manifest, epoch: int) -> float:
     """When the last epoch was: as the log says; if it does not, the time of the manifest."""
     with suppress(DamagedFile, FileNotFoundError):
         for record in log.read(disk, epoch - 1):

@@ -53,6 +53,8 @@ class Manifest:
     """The epochs with which tables and views came to be."""
     history: int = 0
     """The epoch after which the log tells everything."""
+    positions: Mapping[str, Any] = field(default_factory=dict)
+    """How far each stream that is followed has been applied, by its name."""
 
     @property
     def name(self) -> str:

@@ -83,7 +83,7 @@ def open_to_write(
         for file in store.missing():
             epochs.set_aside(file)
         for record in store.tail():
-            epochs.commit(record.tables, {})
+            epochs.commit(record.tables, {}, record.positions)
         epochs.journal = store
         store.attach(epochs, lambda catalog: encode_catalog(catalog, engine(None).time_zone))
     except BaseException:

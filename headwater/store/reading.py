@@ -140,7 +140,7 @@ class Reader:
         states = dict(zip(whole.steps, manifest.states(self._disk, found), strict=True))
         if any(self._disk.size(file) is None for file in found.files()) and manifest.newest(self._disk) != found:
             return None
-        return whole, _flat(found.epoch, whole, states)
+        return whole, replace(_flat(found.epoch, whole, states), positions=found.positions)
 
 
 def _flat(epoch: int, whole: Catalog, states: Mapping[Step, State | None]) -> Snapshot:
@@ -168,7 +168,7 @@ def _flat(epoch: int, whole: Catalog, states: Mapping[Step, State | None]) -> Sn
 
 
 def _after(now: Snapshot, records: list[Record]) -> Snapshot:
-    states = dict(now.states)
+    states, positions = dict(now.states), now.positions
     epoch = now.epoch
     for record in records:
         for name, delta in {**record.tables, **record.views}.items():
@@ -176,7 +176,8 @@ def _after(now: Snapshot, records: list[Record]) -> Snapshot:
             if contents in states:
                 states[contents] = (states[contents][0].insert(delta),)
         epoch = record.epoch
-    return now if epoch == now.epoch else Snapshot(epoch, now.catalog, states)
+        positions = positions if record.positions is None else record.positions
+    return now if epoch == now.epoch else Snapshot(epoch, now.catalog, states, positions)
 
 
 class ReadOnlyJournal:

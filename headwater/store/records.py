@@ -2,7 +2,7 @@
 
     record  =  length | checksum | head | delta | delta | …
     head    =  JSON: epoch, time, the epoch up to which all was certain when it was written, and of each delta the relation,
-               its length, and, the first time in a segment, its columns
+               its length, and, the first time in a segment, its columns; how far streams were applied, if that changed
 
 Deltas are Arrow messages with the weights as their last column. Of a record that was not written to its end, or that was
 damaged, nothing is read: the checksum is over all of it.
@@ -40,6 +40,8 @@ class Record:
     """In an epoch that defines something: the tables and views whose history starts with it."""
     untold: Sequence[str] = ()
     """Those that changed in more rows than are logged: what they were before cannot be told."""
+    positions: Mapping[str, Any] | None = None
+    """How far all streams were applied, by name, if the epoch has moved one of them."""
 
 
 class Encoder:
@@ -61,8 +63,9 @@ class Encoder:
                 bodies.append(body)
         began = {} if record.began is None else {"began": record.began}
         untold = {"untold": list(record.untold)} if record.untold else {}
-        said = {"epoch": record.epoch, "time": record.time, "certain": certain, "deltas": described, **began, **untold}
-        head = json.dumps(said).encode()
+        moved = {} if record.positions is None else {"positions": dict(record.positions)}
+        said = {"epoch": record.epoch, "time": record.time, "certain": certain, "deltas": described}
+        head = json.dumps({**said, **began, **untold, **moved}).encode()
         # Arrays are read where they lie, so they lie at multiples of eight.
         head += b" " * (-(_FRAME.size + _HEAD.size + len(head)) % 8)
         pieces = [_HEAD.pack(len(head)), head, *bodies]
@@ -101,7 +104,13 @@ class Decoder:
             found[entry["kind"]][entry["name"]] = _without_weights(body, self._described[relation])
             start += entry["bytes"]
         return Record(
-            head["epoch"], head["time"], found["table"], found["view"], head.get("began"), tuple(head.get("untold", ()))
+            head["epoch"],
+            head["time"],
+            found["table"],
+            found["view"],
+            head.get("began"),
+            tuple(head.get("untold", ())),
+            head.get("positions"),
         )
 
 

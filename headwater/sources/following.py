@@ -1,0 +1,234 @@
+"""Following: from what users give — a table, a stream, a mode — to a stream whose batches are committed.
+
+Each batch is one transaction: rows in the tables' types, letters about what these cannot take, and how far the stream is. A
+stream may be of several tables; what their source has changed at once is changed at once here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.errors import InvalidOption, InvalidRows, InvalidStream, MissingKey, NameTaken, UnknownName
+from headwater.schema import arrow_schema
+from headwater.sources import frames, sifting
+from headwater.sources.applying import apply
+from headwater.sources.events import coming, form_of
+from headwater.sources.frames import FILE
+from headwater.sources.postgres import captured
+from headwater.sources.streams import Reading, Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from headwater.runtime.catalog import TableEntry
+    from headwater.runtime.transactions import Staging
+    from headwater.session import Session
+    from headwater.sources.applying import Applied
+    from headwater.sources.events import Events
+
+    # Changes tables by a batch; gives what came of it, table by table.
+    Changing = Callable[[Staging, pa.Table], Iterable[tuple[str, Applied]]]
+
+MODES = ("append", "upsert", "cdc")
+ON_ERROR = ("dead-letter", "stop")
+LETTERS = "stream STRING, batch BIGINT, row BIGINT, file STRING, error STRING, record STRING"
+
+
+@dataclass(frozen=True, eq=False)
+class Feed:
+    """How the batches of a stream change tables."""
+
+    name: str
+    sources: Mapping[str, str]
+    """The tables, by the names that they have at the source; of a stream that is of one table, by its own."""
+    change: Changing
+    keeps_letters: bool
+    """Whether there are tables for what cannot be taken; else it stops the stream."""
+    corrupt: str | None = None
+    """The column in which Spark puts records that it cannot read."""
+
+    @property
+    def tables(self) -> list[str]:
+        return [table.lower() for table in self.sources.values()]
+
+
+class Streams:
+    """The streams of a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._known: dict[str, Stream] = {}
+
+    @property
+    def known(self) -> Mapping[str, Stream]:
+        return MappingProxyType(dict(self._known))
+
+    def follow(  # noqa: PLR0913  (as users say it)
+        self,
+        table: str | Mapping[str, str],
+        stream: DataFrame | tuple[DataFrame, DataFrame],
+        *,
+        mode: str,
+        name: str | None,
+        on_error: str,
+        trigger: Mapping[str, Any],
+    ) -> Stream:
+        if mode not in MODES:
+            raise InvalidOption(f"mode is one of {', '.join(MODES)}, not {mode!r}")
+        if on_error not in ON_ERROR:
+            raise InvalidOption(f"on_error is one of {', '.join(ON_ERROR)}, not {on_error!r}")
+        wanted = dict(table) if isinstance(table, Mapping) else {table: table}
+        entries = {source: self._session.table_entry(each) for source, each in wanted.items()}
+        for entry in entries.values():
+            if entry.key is None and (mode == "upsert" or isinstance(table, Mapping)):
+                raise MissingKey(
+                    f"table {entry.name!r} has no key, so nothing says which rows to replace; create it with key=…"
+                )
+        called = ", ".join(entry.name for entry in entries.values()) if name is None else name
+        if called in self._known and self._known[called].is_running:
+            raise NameTaken(f"stream {called!r} is followed already; stop it first, or give this one another name")
+        if isinstance(table, Mapping):
+            feed, frame = self._of_several(called, entries, stream, keeps_letters=on_error != "stop")
+        else:
+            feed, frame = self._of_one(called, entries[table], stream, mode, keeps_letters=on_error != "stop")
+        for entry in entries.values() if feed.keeps_letters else ():
+            if _letters(entry.name).lower() not in self._session.snapshot.tables:
+                self._session.create_table(_letters(entry.name), LETTERS)
+        made = Stream(
+            called,
+            Reading(frame, self._session.checkpoints() / quote(called, safe=""), trigger),
+            lambda batch, number, at: self._commit(feed, batch, number, at),
+            lambda: self._session.snapshot.positions,
+        )
+        made.resume()
+        self._known[called] = made
+        return made
+
+    def forget(self, name: str) -> None:
+        stream = self._known.pop(name, None)
+        if stream is not None:
+            stream.stop()
+        if name not in self._session.snapshot.positions:
+            raise UnknownName(f"nothing of a stream {name!r} was applied, so there is nothing to forget")
+        with self._session.transaction() as transaction:
+            positions = self._session.snapshot.positions
+            transaction.positions = {each: at for each, at in positions.items() if each != name}
+
+    def close(self) -> None:
+        for stream in self._known.values():
+            stream.stop()
+
+    def _of_one(
+        self, name: str, table: TableEntry, stream: object, mode: str, *, keeps_letters: bool
+    ) -> tuple[Feed, DataFrame]:
+        frame = frames.one_stream(stream, mode, table)
+        corrupt = frames.corrupt_column(frame, table)
+        self._fit(table, frames.columns(frame, mode, corrupt))
+        events = form_of(frame.columns) if mode == "cdc" else coming
+
+        def change(staging: Staging, batch: pa.Table) -> Iterable[tuple[str, Applied]]:
+            found = events(batch) if corrupt is None else _readable(batch, corrupt, events)
+            yield table.name, apply(staging, self._session.table_entry(table.name), found, mode)
+
+        return Feed(name, {table.name: table.name}, change, keeps_letters, corrupt), frames.with_files(frame)
+
+    def _of_several(
+        self, name: str, entries: Mapping[str, TableEntry], stream: object, *, keeps_letters: bool
+    ) -> tuple[Feed, DataFrame]:
+        frame: Any = stream
+        if not getattr(frame, "isStreaming", False) or not set(frame.columns) >= captured.COLUMNS:
+            raise InvalidStream(
+                "a stream of several tables has the columns of headwater_postgres: table, op, before, after and those of the "
+                "transaction; follow any other table by table"
+            )
+        sources = {captured.qualified(source): entry.name for source, entry in entries.items()}
+
+        def change(staging: Staging, batch: pa.Table) -> Iterable[tuple[str, Applied]]:
+            for source, table in sources.items():
+                found = captured.of_table(batch, source)
+                if found is None:
+                    continue
+                entry = self._session.table_entry(table)
+                if found.emptied:
+                    staging.empty(entry)
+                events, absent = captured.typed(found, entry)
+                yield table, apply(staging, entry, events, "cdc", absent)
+
+        return Feed(name, sources, change, keeps_letters), frame
+
+    def _fit(self, table: TableEntry, columns: StructType) -> None:
+        """Takes columns into the table that are new in the stream; refuses a stream that does not fit."""
+        known = {field.name.lower() for field in table.schema.fields}
+        added = [field for field in columns.fields if field.name.lower() not in known]
+        sifting.require_castable(table, arrow_schema(columns))
+        if added:
+            self._session.add_columns(table.name, type(columns)(added))
+
+    def _commit(self, feed: Feed, batch: pa.Table, number: int, position: dict[str, Any]) -> tuple[int, int]:
+        """One epoch of a batch: the rows that the tables take, letters about the others, and how far the stream is."""
+        session = self._session
+        files = batch.column(FILE) if FILE in batch.column_names else None
+        rows = batch.drop_columns([FILE]) if files is not None else batch
+        taken = dead = 0
+        with session.transaction() as transaction:
+            for table, applied in feed.change(transaction.staging, rows):
+                taken, dead = taken + applied.rows, dead + len(applied.bad)
+                if applied.bad:
+                    letters = [
+                        (
+                            feed.name,
+                            number,
+                            at,
+                            None if files is None else files[at].as_py(),
+                            why,
+                            _record(rows, at, feed.corrupt),
+                        )
+                        for at, why in sorted(applied.bad.items())
+                    ]
+                    if not feed.keeps_letters:
+                        raise _refusal(letters)
+                    transaction.insert(_letters(table), letters)
+            position = {**position, "tables": feed.tables}
+            transaction.positions = {**session.snapshot.positions, feed.name: position}
+        # The source may forget the batch when this returns.
+        session.certain_epoch()
+        return taken, dead
+
+
+def _letters(table: str) -> str:
+    return f"{table}_dead_letters"
+
+
+def _refusal(letters: list[tuple[str, int, int, str | None, str, str]]) -> InvalidRows:
+    name, batch, row, file, why, record = letters[0]
+    where = f"row {row} of batch {batch}" + ("" if file is None else f", from {file}")
+    return InvalidRows(f"stream {name!r}: {where}: {why}: {record}; {len(letters)} like this")
+
+
+def _readable(rows: pa.Table, column: str, events: Callable[[pa.Table], Events]) -> Events:
+    """What is told by the records that Spark could read; the others are bad."""
+    raw = rows.column(column).is_valid().to_numpy()
+    kept = np.flatnonzero(~raw)
+    found = events(rows.drop_columns([column]).take(pa.array(kept)))
+    bad = [(int(at), "the record cannot be read") for at in np.flatnonzero(raw)]
+    misunderstood = [(int(kept[at]), why) for at, why in found.bad]
+    return replace(found, places=kept[found.places], bad=(*misunderstood, *bad))
+
+
+def _record(batch: pa.Table, at: int, corrupt: str | None) -> str:
+    row = batch.slice(at, 1).to_pylist()[0]
+    if corrupt is not None and row.get(corrupt) is not None:
+        return str(row[corrupt])
+    row.pop(corrupt, None)
+    return json.dumps(row, default=str, ensure_ascii=False)

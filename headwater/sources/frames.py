@@ -1,0 +1,103 @@
+"""Streams as Spark is asked to read them: what Spark can do to a stream is done by Spark.
+
+JSON is read in the types of a table, two streams become one with a sign, the file that each row is from is noted.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headwater.errors import InvalidStream
+from headwater.sources.events import describing, form_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from headwater.runtime.catalog import TableEntry
+
+FILE = "_headwater_file"
+_CORRUPT = "spark.sql.columnNameOfCorruptRecord"
+_ENVELOPE = frozenset({"op", "before", "after"})
+
+
+def one_stream(stream: object, mode: str, table: TableEntry) -> DataFrame:
+    """The stream; of a pair, rows that came and rows that went, with a sign."""
+    from pyspark.sql import functions
+
+    frames: list[Any] = list(stream) if isinstance(stream, tuple | list) else [stream]
+    if not all(getattr(frame, "isStreaming", False) for frame in frames):
+        raise InvalidStream("what a table follows is a DataFrame of spark.readStream, and this is none")
+    if len(frames) == 2 and mode == "cdc":
+        came, went = frames
+        return came.withColumn("_op", functions.lit("+")).unionByName(
+            went.withColumn("_op", functions.lit("-")), allowMissingColumns=True
+        )
+    if len(frames) != 1:
+        raise InvalidStream("a pair of streams, of rows that came and rows that went, is for mode cdc")
+    return _enveloped(frames[0], table) if mode == "cdc" else frames[0]
+
+
+def _enveloped(frame: DataFrame, table: TableEntry) -> DataFrame:
+    """Debezium's envelopes, where they come as JSON: as the value of a message, or in before and after."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+    row = table.schema.simpleString()
+    names = {name.lower() for name in frame.columns}
+    if "value" in names and not names & {"op", "_op", "_change_type", "_weight"}:
+        source = StructType([StructField("lsn", LongType()), StructField("ts_ms", LongType())]).simpleString()
+        envelope = f"op:string,before:{row},after:{row},source:{source}"
+        text = frame["value"].cast(StringType())
+        read = functions.from_json(text, f"struct<payload:struct<{envelope}>,{envelope}>")
+        frame = frame.withColumn("_read", read)
+        parts = [
+            functions.coalesce(frame[f"_read.payload.{part}"], frame[f"_read.{part}"]).alias(part)
+            for part in ("op", "before", "after", "source")
+        ]
+        return frame.select(
+            *parts, functions.when(frame["_read.op"].isNull() & frame["_read.payload.op"].isNull(), text).alias("_unread")
+        )
+    if names >= _ENVELOPE:
+        for part in ("before", "after"):
+            if isinstance(frame.schema[part].dataType, StringType):
+                frame = frame.withColumn(part, functions.from_json(frame[part], row))
+    return frame
+
+
+def columns(frame: DataFrame, mode: str, corrupt: str | None) -> StructType:
+    """The columns of the stream that are meant for the table."""
+    from pyspark.sql.types import StructType
+
+    fields = [field for field in frame.schema.fields if field.name != corrupt]
+    if mode == "cdc":
+        form_of(frame.columns)
+        if {field.name.lower() for field in fields} >= _ENVELOPE:
+            after = next(field for field in fields if field.name.lower() == "after")
+            if not isinstance(after.dataType, StructType):
+                raise InvalidStream(
+                    f"in Debezium's envelopes, after is a row or JSON, and here it is {after.dataType.simpleString()}"
+                )
+            return after.dataType
+        told = describing([field.name for field in fields])
+        fields = [field for field in fields if field.name not in told]
+    return StructType(fields)
+
+
+def corrupt_column(frame: DataFrame, table: TableEntry) -> str | None:
+    known = {name.lower() for name in table.schema.names}
+    for name in (str(frame.sparkSession.conf.get(_CORRUPT)), "_unread"):
+        if name in frame.columns and name.lower() not in known:
+            return name
+    return None
+
+
+def with_files(frame: DataFrame) -> DataFrame:
+    """The stream with the file that each row is from, where there is one."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions
+
+    try:
+        return frame.select("*", functions.col("_metadata.file_path").alias(FILE))
+    except PySparkException:
+        return frame

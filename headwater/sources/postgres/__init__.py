@@ -1,0 +1,1 @@
+"""PostgreSQL as a source: a snapshot of its tables, then what its write-ahead log says of them, transaction by transaction."""

@@ -1,0 +1,156 @@
+"""Change capture, end to end: every view equals SQL on the server, whatever was killed in between."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import headwater as hw
+from headwater.sources.postgres import capture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from benchmarks.postgres_server import Server
+
+pytest.importorskip("psycopg")
+ORDERS = "id BIGINT, customer STRING, note STRING, placed TIMESTAMP, tags ARRAY<STRING>"
+ITEMS = "id BIGINT, part INT, price DECIMAL(10, 2), active BOOLEAN, data BINARY, more STRING, weight DOUBLE"
+QUERY = """SELECT o.customer, COUNT(*) AS n, SUM(i.price) AS total FROM orders o JOIN items i ON o.id = i.id
+           GROUP BY o.customer"""
+
+
+@pytest.fixture
+def tables(postgres: Server) -> Iterator[Server]:
+    with capture.connected(postgres.address) as connection:
+        connection.execute(
+            "CREATE TABLE orders (id BIGINT PRIMARY KEY, customer TEXT, note TEXT, placed TIMESTAMPTZ, tags TEXT[])"
+        )
+        connection.execute("ALTER TABLE orders ALTER COLUMN note SET STORAGE EXTERNAL")
+        connection.execute(
+            """CREATE TABLE items (id BIGINT, part INT, price NUMERIC(10, 2), active BOOLEAN, data BYTEA, more JSONB,
+               weight FLOAT8, PRIMARY KEY (id, part))"""
+        )
+    yield postgres
+    capture.release_slot(postgres.address, "shop")
+    with capture.connected(postgres.address) as connection:
+        connection.execute("DROP TABLE orders, items")
+
+
+def work(address: str, seed: int, count: int) -> None:
+    chance = random.Random(seed)
+    with capture.connected(address, autocommit=False) as connection:
+        for _ in range(count):
+            key, part = chance.randrange(30), chance.randrange(4)
+            kind = chance.randrange(8)
+            if kind < 4:
+                connection.execute(
+                    """INSERT INTO orders VALUES (%s, %s, repeat(%s, 3000), '2024-02-29 12:00:00.123456+02', %s)
+                       ON CONFLICT (id) DO UPDATE SET customer = EXCLUDED.customer""",
+                    [key, chance.choice("abc"), str(part), [None, 'a "b", \\c', "", "NULL"][: part + 1]],
+                )
+                connection.execute(
+                    """INSERT INTO items VALUES (%s, %s, %s, %s, %s, '{"a": [1, null]}', %s) ON CONFLICT (id, part)
+                       DO UPDATE SET price = items.price + 1""",
+                    [key, part, chance.randrange(100) / 4, chance.choice([True, False, None]), b"\x00\xff", float("inf")],
+                )
+            elif kind == 4:
+                connection.execute("UPDATE orders SET id = (SELECT MAX(id) + 1 FROM orders) WHERE id = %s", [key])
+            elif kind == 5:
+                connection.execute("DELETE FROM items WHERE id = %s", [key])
+            elif kind == 6:
+                connection.execute("DELETE FROM orders WHERE id = %s", [key])
+            else:
+                connection.execute("UPDATE items SET data = %s WHERE id = %s", [bytes([part]), key])
+            if chance.random() < 0.1:
+                connection.rollback()
+            elif chance.random() < 0.5:
+                connection.commit()
+        connection.commit()
+
+
+def stream(spark: SparkSession, server: Server) -> DataFrame:
+    hw.register(spark)
+    reader = spark.readStream.format("headwater_postgres").option("address", server.address)
+    return reader.option("tables", "orders, items").option("slot", "shop").load()
+
+
+def open_shop(spark: SparkSession, folder: Path) -> hw.Session:
+    session = hw.connect(folder, spark=spark)
+    if "orders" not in session.tables():
+        session.create_table("orders", ORDERS, key="id")
+        session.create_table("items", ITEMS, key=["id", "part"])
+        session.create_view("totals", QUERY)
+    return session
+
+
+def follow(session: hw.Session, server: Server) -> hw.Stream:
+    return session.follow({"orders": "orders", "public.items": "items"}, stream(session.spark, server), mode="cdc", name="shop")
+
+
+def require_equal(session: hw.Session, server: Server) -> None:
+    with capture.connected(server.address) as connection:
+
+        def there(text: str) -> Counter[Any]:
+            return Counter(repr(row) for row in connection.execute(text).fetchall())
+
+        orders = [(i, c, n, p.replace(tzinfo=None), t) for i, c, n, p, t in session.table("orders").rows()]
+        assert Counter(map(repr, orders)) == there("SELECT id, customer, note, placed AT TIME ZONE 'UTC', tags FROM orders")
+        assert Counter(map(repr, session.table("items").rows())) == there(
+            "SELECT id, part, price, active, data, more::text, weight FROM items"
+        )
+        assert Counter(map(repr, session.view("totals").rows())) == there(QUERY)
+    assert [letter for name in ("orders", "items") for letter in session.table(f"{name}_dead_letters").rows()] == []
+
+
+def test_views_equal_sql_on_the_server(spark: SparkSession, tables: Server, tmp_path: Path) -> None:
+    work(tables.address, 1, 60)
+    session = open_shop(spark, tmp_path / "state")
+    followed = follow(session, tables)
+    session.await_idle()
+    require_equal(session, tables)
+    before = session.epoch
+    work(tables.address, 2, 60)
+    session.await_idle()
+    require_equal(session, tables)
+    with capture.connected(tables.address, autocommit=False) as connection:
+        connection.execute("TRUNCATE orders, items")
+        connection.execute("INSERT INTO orders VALUES (1, 'again', NULL, '2024-01-01Z', '{}')")
+        connection.execute("INSERT INTO items VALUES (1, 1, 5, NULL, NULL, NULL, 'NaN')")
+        connection.commit()
+    session.await_idle()
+    require_equal(session, tables)
+    assert session.epoch > before
+    followed.stop()
+    tables.kill()
+    tables.start()
+    work(tables.address, 3, 30)
+    session.close()
+    session = open_shop(spark, tmp_path / "state")
+    follow(session, tables)
+    session.await_idle()
+    require_equal(session, tables)
+    session.close()
+    with capture.connected(tables.address) as connection:
+        assert connection.execute("SELECT COUNT(*) FROM pg_replication_slots WHERE slot_name = 'shop'").fetchone() == (1,)
+
+
+def test_what_cannot_be_captured_is_refused(spark: SparkSession, postgres: Server) -> None:
+    session = hw.connect(spark=spark)
+    session.create_table("orders", "id BIGINT, note STRING")
+    with pytest.raises(hw.MissingKey, match="table 'orders' has no key"):
+        session.follow({"orders": "orders"}, stream(spark, postgres), mode="cdc")
+    session.create_table("items", "id BIGINT, note STRING", key="id")
+    with pytest.raises(hw.InvalidStream, match="has the columns of headwater_postgres"):
+        session.follow({"items": "items"}, spark.readStream.format("rate").load(), mode="cdc")
+    with pytest.raises(hw.InvalidOption, match="the option tables names what is captured"):
+        capture.Capture.of("", "", "slot")
+    with pytest.raises(hw.InvalidOption, match="small letters, digits and underscores"):
+        capture.Capture.of("", "t", "My Slot")
+    session.close()
