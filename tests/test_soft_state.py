@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from crashed import crashed
 
 import headwater as hw
 from headwater import expiring
@@ -241,7 +241,7 @@ def test_a_directory_is_opened_after_a_pause(spark: SparkSession, tmp_path: Path
         session.advance(at(5))
         session.insert("t", [(1,)])
         session.upsert("k", [(1, 1)])
-        shutil.copytree(tmp_path / "d", tmp_path / "crashed", ignore=shutil.ignore_patterns("*lease*"))
+        crashed(session, tmp_path / "crashed")
         with hw.connect(tmp_path / "d", spark=spark, mode="r") as reader:
             assert list(reader.tables()) == ["t", "k", "e"]
             assert sorted(reader.table("t").rows()) == [(1,), (1,), (2,)]
