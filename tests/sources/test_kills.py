@@ -48,6 +48,10 @@ class Engine:
         self._process.stdin.close()
         self._process.stdout.close()
 
+    def await_ready(self) -> None:
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+
     def ask(self) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -130,7 +134,10 @@ def test_all_is_there_once_whatever_was_killed(postgres: Server, tmp_path: Path)
     prepare(postgres)
     engine = Engine(tmp_path, postgres.address)
     try:
-        for _ in range(KILLS):
+        for number in range(KILLS):
+            if number % 3:
+                # Else it may be killed while it starts.
+                engine.await_ready()
             end = monotonic() + chance.uniform(2, 25)
             while monotonic() < end:
                 files.add()
