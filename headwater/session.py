@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
-from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -15,44 +12,29 @@ from threading import get_ident
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-import pyarrow as pa
-
 from headwater.answers import Answer, table_of
 from headwater.clocks import Clock
-from headwater.cluster.cluster import Cluster
-from headwater.cluster.lending import Lending
-from headwater.cluster.placement import Placement, require_mode
-from headwater.cluster.yard import ScratchYards, StoreYards
+from headwater.cluster.placement import require_mode
+from headwater.cluster.yard import StoreYards
 from headwater.definitions import Definition
 from headwater.errors import (
-    DamagedFile,
     DependentViews,
-    HeadwaterError,
-    InvalidName,
     InvalidOption,
-    InvalidRows,
     InvalidSchema,
-    InvalidTransaction,
-    NameTaken,
     NonDeterministic,
     NotSupported,
-    ReadOnly,
-    SessionClosed,
     UnknownName,
-    ViewCycle,
 )
 from headwater.expiring import Expiring, lifetime_of
 from headwater.relations import Past, Sketch, Table, View
-from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
-from headwater.runtime.driver import NOTHING_OUTSIDE
-from headwater.runtime.epochs import Epochs
 from headwater.runtime.transactions import Staging
 from headwater.sources.attached import require_sound
 from headwater.transaction import Transaction
+from headwater.workplace import Workplace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime, timedelta
 
     from pyspark.sql import DataFrame, SparkSession
@@ -60,15 +42,12 @@ if TYPE_CHECKING:
 
     from headwater.annotations.fragments import Partition
     from headwater.capturing import Capturing
-    from headwater.cluster.yard import Yards
-    from headwater.compiler.linear import Engines
     from headwater.datalog import Program
-    from headwater.engine import Engine
     from headwater.frontend.catalyst import Query
     from headwater.pipelines.described import Pipeline
     from headwater.pipelines.planning import Step
-    from headwater.runtime.catalog import Catalog, Entry, Snapshot
-    from headwater.runtime.driver import Backfill, Outer
+    from headwater.runtime.catalog import Catalog, Snapshot
+    from headwater.runtime.driver import Backfill
     from headwater.scanned import SkippingReport
     from headwater.sinks.exporting import Export
     from headwater.sinks.targets import Exports
@@ -77,8 +56,6 @@ if TYPE_CHECKING:
     from headwater.sources.following import Streams
     from headwater.sources.streams import Stream
     from headwater.store.catalogs import Wanted
-    from headwater.store.reading import Reader
-    from headwater.store.store import Store
 
 _log = logging.getLogger("headwater")
 
@@ -116,26 +93,12 @@ def connect(  # noqa: PLR0913  (each a choice of its own)
     return session
 
 
-class Session:
+class Session(Workplace):
     """Tables that change and views that stay exact."""
 
     def __init__(self, spark: SparkSession | None = None, placement: str = "auto", clock: str | datetime = "wall") -> None:
-        self._given = spark
-        self._closed = False
-        self._writer: int | None = None
-        self._store: Store | None = None
-        self._reader: Reader | None = None
-        self._zone: str | None = None
-        self.epochs = Epochs()
+        super().__init__(spark, placement)
         self._expiring = Expiring(self, Clock(clock))
-        self._place(ScratchYards(), placement)
-
-    def _place(self, yards: Yards, mode: str) -> None:
-        """Lets epochs run on executors, whose files are in these yards."""
-        cluster = Cluster(lambda: self.spark, lambda: self._engine.time_zone)
-        self.executors = Placement(cluster, yards, mode, lambda: self._given is not None or "spark" in self.__dict__)
-        self._lending = Lending(cluster, yards)
-        self.epochs.executors = self.executors
 
     def _open(self, directory: str | Path, mode: str, durability: str, retain: int | str, memory: int | str | None) -> None:
         """Goes on with what is in a directory; to be called first."""
@@ -154,46 +117,6 @@ class Session:
             except BaseException:
                 self.close()
                 raise
-
-    # -- where we are
-
-    @property
-    def epoch(self) -> int:
-        """The number of the last commit."""
-        return self.epochs.now.epoch
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """Everything at the last commit, as one immutable value."""
-        self._require_open()
-        return self.epochs.now
-
-    @cached_property
-    def spark(self) -> SparkSession:
-        """The Spark session; starts a local one if none was given."""
-        self._require_open()
-        return self._given if self._given is not None else _local_spark()
-
-    @cached_property
-    def _engine(self) -> Engine:
-        from headwater.engine import Engine
-
-        zone = self._zone or self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
-        return Engine(lambda: self.spark, zone)
-
-    def _engine_for(self, zone: str | None) -> Engine:
-        """The engine; made for a time zone, if it is not there yet and one is given."""
-        self._zone = self._zone or zone
-        return self._engine
-
-    @property
-    def placement(self) -> str:
-        """Where epochs are run: driver, cluster, or auto."""
-        return self.executors.mode
-
-    @placement.setter
-    def placement(self, mode: str) -> None:
-        self.executors.mode = require_mode(mode)
 
     # -- time
 
@@ -442,19 +365,6 @@ class Session:
         with self.noticing_damage():
             return self._engine.frame(entry, self.rows_of(entry, now))
 
-    def rows_of(self, entry: Entry, now: Snapshot) -> pa.Table | DataFrame:
-        """What a table or view holds: as Spark reads it, where it does."""
-        if entry.output in now.outer:
-            return now.outer[entry.output].frame()
-        order = entry.order if isinstance(entry, ViewEntry) else ()
-        # Who only reads a directory cannot keep its files from being removed.
-        if self._reader is None:
-            types = [field.dataType for field in entry.schema]
-            lent = self._lending.frame(now.kept(entry), self.placement, types, order, lambda: self.epochs.now)
-            if lent is not None:
-                return lent
-        return table_of(now.contents(entry), entry.arrow, order)
-
     def export(self, table: str, path: str | Path, *, cluster_by: str | None = None, files: int | None = None) -> None:
         """Writes the rows of a table as Parquet files, by a job of Spark's.
 
@@ -535,13 +445,6 @@ class Session:
         self._require_no_transaction()
         self._require_writer()
         return self._streams.follow(table, stream, mode=mode, name=name, on_error=on_error, trigger=trigger or {})
-
-    def certain_epoch(self) -> int:
-        """The last epoch, which outlives the process: whoever is told of it can rely on it."""
-        epoch = self.epoch
-        if self._store is not None:
-            self._store.make_certain()
-        return epoch
 
     def forget(self, stream: str) -> None:
         """Forgets how far a stream was applied: when it is followed again, it begins anew."""
@@ -705,10 +608,6 @@ class Session:
 
         return applied(self, pipeline)
 
-    def columns(self, described: str | StructType) -> StructType:
-        """A table's columns, as they are described in CREATE TABLE."""
-        return self._engine.schema(described)
-
     # -- for plain Spark
 
     def publish(self, *names: str) -> None:
@@ -762,82 +661,6 @@ class Session:
 
     # -- inner matters
 
-    def rows_for(self, table: TableEntry, rows: object) -> pa.RecordBatch:
-        """Users' rows in the table's types."""
-        zone = "UTC" if isinstance(rows, pa.Table | pa.RecordBatch) else self._engine.time_zone
-        return batch_of(rows, table, zone)
-
-    def one_row(self, entry: Entry, row: object) -> pa.RecordBatch:
-        """A user's row, a tuple or a dict, in the types of a table or view."""
-        if not isinstance(row, Mapping | tuple | list):
-            raise InvalidRows(f"a row of {entry.name!r} is a tuple of its values or a dict, not {type(row).__name__}")
-        return batch_of([row], entry, self._engine.time_zone)
-
-    def arrow_schema(self, schema: StructType) -> pa.Schema:
-        return self._engine.arrow_schema(schema)
-
-    def analysed(self, query: str | DataFrame) -> Query:
-        """What Spark makes of a query over the tables and views there are."""
-        return self._engine.analyse(query, self.snapshot.catalog)
-
-    @property
-    def engines(self) -> Engines:
-        """What evaluates expressions."""
-        return self._engine.engines
-
-    def table_entry(self, name: str) -> TableEntry:
-        entry = self._find(name)
-        if isinstance(entry, ViewEntry):
-            raise UnknownName(f"{name!r} is a view, not a table; views change only with the tables they read")
-        if entry is None:
-            raise self._unknown(name, "table")
-        return entry
-
-    def _view(self, name: str) -> ViewEntry:
-        entry = self._find(name)
-        if isinstance(entry, TableEntry):
-            raise UnknownName(f"{name!r} is a table, not a view")
-        if entry is None:
-            raise self._unknown(name, "view")
-        if entry.sketch is not None:
-            raise UnknownName(f"{name!r} is a sketch, not a view")
-        return entry
-
-    def _sketch(self, name: str) -> ViewEntry:
-        entry = self._find(name)
-        if not isinstance(entry, ViewEntry) or entry.sketch is None:
-            names = ", ".join(repr(view.name) for view in self.snapshot.catalog.sketches.values()) or "none yet"
-            raise UnknownName(f"there is no sketch {name!r}; there are: {names}")
-        return entry
-
-    def _find(self, name: str, now: Snapshot | None = None) -> Entry | None:
-        if not isinstance(name, str):
-            raise InvalidName(f"{name!r} is not the name of a table or view: names are text")
-        return (self.snapshot if now is None else now).catalog.shown.get(name.lower())
-
-    def _unknown(self, name: str, kind: str = "table or view") -> HeadwaterError:
-        names = ", ".join(repr(entry.name) for entry in self.snapshot.catalog.shown.values()) or "none yet"
-        return UnknownName(f"there is no {kind} {name!r}; there are: {names}")
-
-    def _require_free(self, name: str) -> None:
-        if not isinstance(name, str) or not name.strip() or "\0" in name:
-            raise InvalidName(f"{name!r} cannot be the name of a table or view")
-        entry = self._find(name)
-        if entry is not None:
-            kind = "table" if isinstance(entry, TableEntry) else "view" if entry.sketch is None else "sketch"
-            raise NameTaken(f"there is a {kind} {entry.name!r} already; drop it first or take another name")
-
-    def _require_no_cycle(self, name: str, sources: frozenset[str]) -> None:
-        pending, seen = [source.lower() for source in sources], set[str]()
-        while pending:
-            source = pending.pop()
-            if source == name.lower():
-                raise ViewCycle(f"view {name!r} would read itself; a view can only read tables and other views")
-            entry = self.snapshot.entries.get(source)
-            if isinstance(entry, ViewEntry) and source not in seen:
-                seen.add(source)
-                pending += [s.lower() for s in entry.query.sources]
-
     def _drop(self, now: Catalog, name: str) -> None:
         readers = now.readers(name)
         if readers:
@@ -852,11 +675,6 @@ class Session:
         else:
             self.create_view(view.name, view.text, refresh=view.refresh)
 
-    def _define(self, definition: Definition, loads: Outer = NOTHING_OUTSIDE) -> None:
-        self._require_open()
-        with self.noticing_damage():
-            self.epochs.define(definition.catalog, definition.rebuilt, loads)
-
     @contextmanager
     def _defining(self) -> Iterator[Catalog]:
         """The one who may make the next catalog, from the one there is."""
@@ -865,31 +683,6 @@ class Session:
         with self.epochs.defining:
             yield self.snapshot.catalog
         self._afterwards()
-
-    def _require_no_transaction(self) -> None:
-        if self._writer == get_ident():
-            raise InvalidTransaction(
-                "a transaction is open: change tables through it, and do all else before or after its block"
-            )
-
-    @contextmanager
-    def noticing_damage(self) -> Iterator[None]:
-        """Where a file turns out to be damaged, the rest goes on without what was in it."""
-        try:
-            yield
-        except DamagedFile as damage:
-            if isinstance(damage.__cause__, DamagedFile):
-                # It was noticed further in.
-                raise
-            raise self.epochs.set_aside(damage) from damage
-
-    def _require_writer(self) -> None:
-        if self._reader is not None:
-            raise ReadOnly('this session reads with mode "r"; change the directory through the session that writes it')
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise SessionClosed("the session is closed; connect again")
 
 
 def _key(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ...] | None:
@@ -903,22 +696,6 @@ def _key(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ...]
         if name.lower() not in known:
             raise UnknownName(f"the key column {name!r} is not a column of the table; it has {', '.join(schema.names)}")
     return tuple(known.index(name.lower()) for name in names)
-
-
-def _local_spark() -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master("local[*]").appName("headwater")
-    spark = (
-        builder.config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
-        .config("spark.driver.memory", "4g")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
 
 
 __all__ = ["Session", "Sketch", "Table", "View", "connect"]
