@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headwater.annotations.fragments import Partition
-    from headwater.drawing import Block
     from headwater.provenance.why import Why
     from headwater.provenance.why_not import WhyNot
     from headwater.runtime.catalog import Entry, Snapshot
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from headwater.sinks.exporting import Export, Retry
     from headwater.sinks.targets import Target
     from headwater.sketches.captured import Captured
+    from headwater.skipping.drawing import Block
 
 
 class Relation(Answer):
@@ -316,7 +316,7 @@ class Sketch(View):
 
     def plot(self, file: str | Path | None = None) -> str | Path:
         """Which ranges were needed, epoch by epoch: as SVG, or in a file whose name ends in .svg, .html or .png."""
-        from headwater import drawing
+        from headwater.skipping import drawing
 
         blocks = self._blocks()
         if file is None:
@@ -334,7 +334,7 @@ class Sketch(View):
         """The fragments of each access at every epoch that changed them, as far back as changes are kept."""
         import numpy as np
 
-        from headwater.drawing import Block
+        from headwater.skipping.drawing import Block
 
         began = self._session.epochs.history.earliest(self._name)
         changes = [(epoch, table.to_pydict()) for epoch, table in self.changes(since=began)]
@@ -365,7 +365,7 @@ class Sketch(View):
         self._session.drop_sketch(self._name)
 
     def _fragments(self) -> list[frozenset[int]] | None:
-        from headwater.sketching import fragments_in
+        from headwater.skipping.sketching import fragments_in
 
         now = self._session.snapshot
         return fragments_in(now.contents(self._at(now)).rows, self._captured)

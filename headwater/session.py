@@ -41,18 +41,18 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headwater.annotations.fragments import Partition
-    from headwater.capturing import Capturing
     from headwater.datalog import Program
     from headwater.frontend.catalyst import Query
     from headwater.pipelines.described import Pipeline
     from headwater.pipelines.planning import Step
     from headwater.runtime.catalog import Catalog, Snapshot
     from headwater.runtime.driver import Backfill
-    from headwater.scanned import SkippingReport
     from headwater.sinks.exporting import Export
     from headwater.sinks.targets import Exports
-    from headwater.sketchbook import Sketchbook
-    from headwater.sketching import On
+    from headwater.skipping.capturing import Capturing
+    from headwater.skipping.scanned import SkippingReport
+    from headwater.skipping.sketchbook import Sketchbook
+    from headwater.skipping.sketching import On
     from headwater.sources.following import Streams
     from headwater.sources.streams import Stream
     from headwater.store.catalogs import Wanted
@@ -325,14 +325,14 @@ class Session(Workplace):
     @cached_property
     def capturing(self) -> Capturing:
         """What makes sketches."""
-        from headwater.capturing import Capturing
+        from headwater.skipping.capturing import Capturing
 
         return Capturing(self)
 
     @cached_property
     def sketchbook(self) -> Sketchbook:
         """What finds and uses sketches."""
-        from headwater.sketchbook import Sketchbook
+        from headwater.skipping.sketchbook import Sketchbook
 
         return Sketchbook(self)
 
@@ -352,7 +352,7 @@ class Session(Workplace):
 
     @skipping.setter
     def skipping(self, mode: str) -> None:
-        from headwater.sketchbook import require_skipping
+        from headwater.skipping.sketchbook import require_skipping
 
         self.sketchbook.mode = require_skipping(mode)
 
@@ -371,7 +371,7 @@ class Session(Workplace):
         With `cluster_by` they are in order of that column, within the files and from one to the next. A table attached to them
         can then be skipped by a sketch of that column.
         """
-        from headwater.exporting import export
+        from headwater.skipping.clustering import export
 
         now = self.snapshot
         entry = self.table_entry(table)

@@ -25,7 +25,7 @@ from headwater.runtime.epochs import Epochs
 from headwater.sketches.capture import sketch_plan
 from headwater.sketches.captured import Captured, Covered
 from headwater.sketches.safety import Facts, Unsafe, barriers
-from headwater.sketching import fragments_in
+from headwater.skipping.sketching import fragments_in
 
 if TYPE_CHECKING:
     Row = tuple[Any, ...]

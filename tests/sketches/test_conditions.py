@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 
 from headwater.annotations.fragments import Partition
 from headwater.schema import arrow_of
-from headwater.skipping import Ranges
+from headwater.skipping.reading import Ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.uses import Usage
+from headwater.skipping.uses import Usage
 
 
 def ways(usage: Usage, skipping: float, plain: float, times: int) -> list[bool]:

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from headwater.errors import EvaluationFailed, InvalidOption, InvalidTarget
 from headwater.evaluation.spark import failure
-from headwater.partitioning import column_of
+from headwater.skipping.partitioning import column_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,21 +18,21 @@ from headwater.algebra.plan import Limit, walk
 from headwater.answers import Answer, table_of
 from headwater.delta import Delta
 from headwater.errors import HistoryGone, InvalidOption, NotSupported, UnknownEpoch
-from headwater.footers import Footers, read_footers
 from headwater.runtime.catalog import TableEntry
 from headwater.runtime.driver import Backfill
 from headwater.runtime.outside import Content
-from headwater.scanned import Scanned, SkippingReport, scans
-from headwater.sketching import (
+from headwater.skipping.footers import Footers, read_footers
+from headwater.skipping.reading import Ranges, Skipping, combined, is_possible
+from headwater.skipping.scanned import Scanned, SkippingReport, scans
+from headwater.skipping.sketching import (
     are_safe_together,
     fragments_in,
     scans_of,
     usable,
 )
-from headwater.skipping import Ranges, Skipping, combined, is_possible
+from headwater.skipping.uses import MOST, Usage, Use, counts_of
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
-from headwater.uses import MOST, Usage, Use, counts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

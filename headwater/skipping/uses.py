@@ -8,8 +8,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from headwater.sketches.transfer import transfers
-from headwater.sketching import scans_of
-from headwater.skipping import Ranges
+from headwater.skipping.reading import Ranges
+from headwater.skipping.sketching import scans_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from headwater.annotations.fragments import Partition
-    from headwater.skipping import Ranges
+    from headwater.skipping.reading import Ranges
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ from headwater.algebra.expressions import Literal, rewrite
 from headwater.annotations.fragments import is_partitionable
 from headwater.errors import InvalidOption, NotSupported, UnknownName, UnsafeSketch
 from headwater.frontend.catalyst import Query
-from headwater.partitioning import column_of, require_count
 from headwater.runtime.catalog import TableEntry
 from headwater.sketches.capture import sketch_plan, visible
 from headwater.sketches.captured import Captured, Covered
 from headwater.sketches.comparing import is_number
 from headwater.sketches.reuse import serves
 from headwater.sketches.safety import Facts, Guard, Unsafe, barriers
+from headwater.skipping.partitioning import column_of, require_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

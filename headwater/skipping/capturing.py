@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from headwater.delta import one_batch
 from headwater.errors import NotSupported
-from headwater.partitioning import Attribute, column_of, partition_at, partition_of, require_count
-from headwater.sketching import chosen, known_partition, safe_and_visible, scans_of, sketch_query, template_of, wanted
-from headwater.skipping import Ranges, is_possible
-from headwater.uses import MOST, Use, counts_of
+from headwater.skipping.partitioning import Attribute, column_of, partition_at, partition_of, require_count
+from headwater.skipping.reading import Ranges, is_possible
+from headwater.skipping.sketching import chosen, known_partition, safe_and_visible, scans_of, sketch_query, template_of, wanted
+from headwater.skipping.uses import MOST, Use, counts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from headwater.runtime.catalog import Catalog, TableEntry
     from headwater.session import Session
     from headwater.sketches.safety import Access, Guard
-    from headwater.sketching import On
+    from headwater.skipping.sketching import On
 
 # A kind of query that was asked so often will be asked again.
 _OFTEN = 5
