@@ -71,7 +71,7 @@ TARGETS = (
     Target("opening a join view, to building it", "durable", "to the time to build it", 0.05, at_least=False),
     Target("bytes written to bytes changed", "durable", "write amplification", 10, at_least=False),
     Target("refresh with state of 4 × the memory allowed", "durable", "refresh to in memory", 5, at_least=False),
-    Target("automatic placement within 20 % of the better place, % of points", "cluster", "good choices", 90),
+    Target("place chosen within 20 % of the better one, % of points", "cluster", "good choices", 90),
     Target("epoch on executors to the bare job", "cluster", "executors to the bare job", 1.5, at_least=False),
     Target(
         "1M rows on executors, beside Spark's recompute",
