@@ -75,10 +75,11 @@ def placements(name: str, scale: Scale) -> list[Figure]:
             waves, shards = last["cluster"].waves, last["cluster"].shards
             bare = bare_job(session.spark, one_batch(table.base.slice(0, size)), waves, shards, repeats)
             both = {place: took[place] for place in ("driver", "cluster")}
-            chosen = took["auto"]
+            # Not the time of the last commits: they come after those of the executors, and meet the many runs these leave.
+            chosen = both[last["auto"].where]
             details = {
                 **both,
-                "auto_s": chosen,
+                "auto_s": took["auto"],
                 "auto": last["auto"].where,
                 "recompute_s": recompute,
                 "bare_s": bare,
@@ -86,7 +87,7 @@ def placements(name: str, scale: Scale) -> list[Figure]:
             }
             kept = partial(Figure, name, name, delta=size, details=details)
             figures += [
-                kept("auto to the better place", chosen / min(both.values()), "×"),
+                kept("place chosen to the better one", chosen / min(both.values()), "×"),
                 kept("executors to the bare job", both["cluster"] / bare, "×"),
                 kept("recompute to executors", recompute / both["cluster"], "×"),
             ]
@@ -173,7 +174,7 @@ def loading(name: str, scale: Scale) -> list[Figure]:
 def summary(figures: list[Figure]) -> list[Figure]:
     """How good the choice of the place is, and how much quicker all cores are than one."""
     found = []
-    chosen = [figure.value for figure in figures if figure.measure == "auto to the better place"]
+    chosen = [figure.value for figure in figures if figure.measure == "place chosen to the better one"]
     if chosen:
         good = 100 * sum(value <= 1.2 for value in chosen) / len(chosen)
         found.append(Figure("all points", "summary", "good choices", good, "%", None, {"points": len(chosen)}))

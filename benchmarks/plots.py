@@ -178,7 +178,7 @@ def increments(results: Results) -> Picture | None:
 
 def placement_crossover(results: Results) -> Picture | None:
     """An epoch in the driver and on executors over the size of its change, with what `auto` took and the recompute."""
-    figures = [figure for figure in results.figures if figure.measure == "auto to the better place"]
+    figures = [figure for figure in results.figures if figure.measure == "place chosen to the better one"]
     kinds = list(dict.fromkeys(figure.workload for figure in figures))
     if not kinds:
         return None

@@ -52,7 +52,7 @@ from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate, group_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -139,6 +139,10 @@ class Fixpoint(Operator):
     def together(self) -> tuple[Key | None, ...]:
         """One task does all rounds: what is derived in one of them is looked up in the next."""
         return ((),) * self.inputs
+
+    def meets_new(self, changed: Collection[int]) -> Collection[int]:
+        """Joins of the body look up inputs as they are after the epoch."""
+        return changed
 
     def start(self) -> tuple[State, Delta]:
         kept = [Arrangement.empty(self.schemas[i], range(relation.keys)) for i, relation in enumerate(self.relations)]

@@ -68,10 +68,12 @@ class Standalone:
     def add_worker(self, path: Sequence[Path] | None = None, **environment: str) -> subprocess.Popen[bytes]:
         """One more worker, whose executors find packages at this path."""
         name = f"worker{len(self.processes)}"
-        arguments = ["worker.Worker", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0", "--cores", "1"]
+        # An address of its own: Spark does not start a task a second time on the machine that runs it already.
+        host = f"127.0.0.{len(self.processes)}"
+        arguments = ["worker.Worker", "--host", host, "--port", "0", "--webui-port", "0", "--cores", "1"]
         arguments += ["--memory", "1g", "--work-dir", str(self.folder / name), self.url]
         python_path = os.pathsep.join(map(str, self.path if path is None else path))
-        worker = self._start(name, arguments, PYTHONPATH=python_path, **environment)
+        worker = self._start(name, arguments, PYTHONPATH=python_path, SPARK_LOCAL_IP=host, **environment)
         self.workers.append(worker)
         wait_for(name, lambda: b"Successfully registered" in self._log(name))
         return worker

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import closing
+from random import Random
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -119,6 +121,45 @@ def test_small_sides_of_joins_are_there_before(session: hw.Session, arranged: bo
             transaction.delete("b", [(4, "name 4")] if where == "driver" else [(1, "name 1")])
             transaction.insert("b", [(2, where)])
         compare(session, SIDES)
+
+
+RECURSIVE = {
+    "ways": """WITH RECURSIVE w(a, b, n) AS (
+        SELECT g, x, 1 FROM a UNION ALL SELECT w.a, a.x, w.n + 1 FROM w JOIN a ON w.b = a.g WHERE w.n < 4) SELECT * FROM w""",
+    "reached": """WITH RECURSIVE r(a, b) AS (
+        SELECT g, x FROM a UNION SELECT r.a, a.x FROM r JOIN a ON r.b = a.g) SELECT * FROM r""",
+}
+
+
+def reached(edges: list[tuple[int, int, float]]) -> tuple[Counter[tuple[int, int, int]], Counter[tuple[int, int]]]:
+    """The ways of up to four edges, each as often as there are such, and the pairs between which there are any ways."""
+    last = Counter((g, x, 1) for g, x, _ in edges)
+    ways = Counter(last)
+    for _ in range(3):
+        last = Counter((a, x, n + 1) for (a, b, n), count in last.items() for g, x, _ in edges if g == b for _ in range(count))
+        ways += last
+    pairs = {(g, x) for g, x, _ in edges}
+    while more := {(a, x) for a, b in pairs for g, x, _ in edges if g == b} - pairs:
+        pairs |= more
+    return ways, Counter(pairs)
+
+
+def test_recursion_goes_to_and_fro(session: hw.Session) -> None:
+    views = [session.create_view(name, query) for name, query in RECURSIVE.items()]
+    draw, edges = Random(1), list[tuple[int, int, float]]()
+    for where in ("driver", "cluster", "cluster", "driver", "cluster"):
+        session.placement = where
+        come = [(draw.randint(1, 4), draw.randint(1, 4), float(i)) for i in range(5)]
+        gone = [edges.pop(draw.randrange(len(edges))) for _ in range(3) if edges]
+        with session.transaction() as transaction:
+            transaction.delete("a", gone)
+            transaction.insert("a", come)
+        edges += come
+        assert ran_there(session) == (where == "cluster")
+        assert [Counter(view.rows()) for view in views] == list(reached(edges))
+    session.placement = "cluster"
+    again = [session.create_view(f"{name} again", query) for name, query in RECURSIVE.items()]
+    assert [Counter(view.rows()) for view in again] == list(reached(edges))
 
 
 def test_what_begins_with_a_row_is_built_once(session: hw.Session) -> None:
