@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 from headwater.compiler.dataflow import in_order
@@ -16,6 +17,7 @@ from headwater.transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     import headwater as hw
     from headwater.compiler.dataflow import Step
@@ -39,6 +41,12 @@ def stored(catalog: Catalog, engine: Engine) -> Catalog:
 def attached(catalog: Catalog, snapshot: Snapshot) -> dict[Step, State]:
     """The states of a snapshot for the steps of a catalog that was made from its own."""
     return {step: snapshot.states[old] for step, old in zip(catalog.steps, snapshot.catalog.steps, strict=True)}
+
+
+def copy_as_crashed(session: hw.Session, directory: Path, copy: Path) -> None:
+    """What a directory would be if the process died now; nothing is folded meanwhile."""
+    with session.epochs.journal.defining():
+        shutil.copytree(directory, copy, ignore=shutil.ignore_patterns("*lease*"))
 
 
 def changed(session: hw.Session, change: Callable[[Transaction], None]) -> Mapping[str, Delta]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from headwater.delta import Delta
 from headwater.runtime.calendar import Calendar
 from headwater.runtime.lifetimes import TIME
 from headwater.state.arrangement import Arrangement
+from tests.storing import copy_as_crashed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -241,7 +241,7 @@ def test_a_directory_is_opened_after_a_pause(spark: SparkSession, tmp_path: Path
         session.advance(at(5))
         session.insert("t", [(1,)])
         session.upsert("k", [(1, 1)])
-        shutil.copytree(tmp_path / "d", tmp_path / "crashed", ignore=shutil.ignore_patterns("*lease*"))
+        copy_as_crashed(session, tmp_path / "d", tmp_path / "crashed")
         with hw.connect(tmp_path / "d", spark=spark, mode="r") as reader:
             assert list(reader.tables()) == ["t", "k", "e"]
             assert sorted(reader.table("t").rows()) == [(1,), (1,), (2,)]

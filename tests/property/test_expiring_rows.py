@@ -6,7 +6,6 @@ The twin keeps rows with their times in a list and looks through all of it; what
 from __future__ import annotations
 
 import random
-import shutil
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ import pytest
 
 import headwater as hw
 from headwater import expiring
+from tests.storing import copy_as_crashed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -150,7 +150,7 @@ def test_random_lives_through_crashes(spark: SparkSession, tmp_path: Path) -> No
     prepare(session)
     for number in range(1, 4):
         play(session, twin, rng, 6)
-        shutil.copytree(tmp_path / f"{number - 1}", tmp_path / f"{number}", ignore=shutil.ignore_patterns("*lease*"))
+        copy_as_crashed(session, tmp_path / f"{number - 1}", tmp_path / f"{number}")
         session.close()
         twin.now += 3
         twin.expire()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import pytest
 
 import headwater as hw
 from tests.recursive_programs import PROGRAMS, TABLES
+from tests.storing import copy_as_crashed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,7 +124,7 @@ def test_a_directory_that_was_not_closed(spark: SparkSession, tmp_path: Path) ->
     prepare(session)
     for _ in range(6):
         change(session, tables, rng, nodes=7, dense=0.8)
-    shutil.copytree(tmp_path / "d", tmp_path / "crashed", ignore=shutil.ignore_patterns("*lease*"))
+    copy_as_crashed(session, tmp_path / "d", tmp_path / "crashed")
     session.close()
     with hw.connect(tmp_path / "crashed", spark=spark) as again:
         compare(again, tables)
