@@ -56,6 +56,8 @@ def connected() -> Iterator[hw.Session]:
         .config("spark.driver.bindAddress", "127.0.0.1")
         # Large results are fetched from this address.
         .config("spark.driver.host", "127.0.0.1")
+        # A machine that is busy takes its time to start a worker.
+        .config("spark.python.authenticate.socketTimeout", "5m")
         .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()
