@@ -38,6 +38,9 @@ class Server:
         self.folder = Path(tempfile.mkdtemp(prefix="headwater-pg-"))
         self._user = _somebody()
         if self._user is not None:
+            if "site-packages" in found.parts:
+                # Whoever runs the server need not be able to reach root's environment.
+                self._programs = shutil.copytree(found.parent, self.folder / "programs") / "bin"
             shutil.chown(self.folder, self._user)
         self._run("initdb", "-D", str(self.data), "-U", "tester", "-A", "trust", "-N", "--locale=C", "-E", "UTF8")
         with (self.data / "postgresql.conf").open("a", encoding="utf-8") as file:
