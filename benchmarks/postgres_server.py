@@ -40,7 +40,7 @@ class Server:
         if self._user is not None:
             if "site-packages" in found.parts:
                 # Whoever runs the server need not be able to reach root's environment.
-                self._programs = shutil.copytree(found.parent, self.folder / "programs") / "bin"
+                self._programs = _copied(found, self.folder)
             shutil.chown(self.folder, self._user)
         self._run("initdb", "-D", str(self.data), "-U", "tester", "-A", "trust", "-N", "--locale=C", "-E", "UTF8")
         with (self.data / "postgresql.conf").open("a", encoding="utf-8") as file:
@@ -85,6 +85,16 @@ class Server:
             cwd="/",
         )
         assert done.returncode == 0, f"{program}: {(self.folder / 'log').read_text() if (self.folder / 'log').exists() else ''}"
+
+
+def _copied(programs: Path, folder: Path) -> Path:
+    """The programs of the wheel, and the libraries that they find beside it, in another folder."""
+    package, installed = programs.parents[1], programs.parent
+    shutil.copytree(installed, folder / package.name / installed.name)
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.exists():
+        shutil.copytree(libraries, folder / libraries.name)
+    return folder / package.name / installed.name / programs.name
 
 
 def _somebody() -> str | None:
