@@ -31,7 +31,7 @@ _GROUPS = 5_000
 
 @dataclass(frozen=True)
 class Query:
-    """A query of which a sketch is made; `:n` is a hundredth of the groups; `keys` gives the groups that are in the answer."""
+    """A query of which a sketch is made; `:n` is a fiftieth of the groups; `keys` gives the groups that are in the answer."""
 
     name: str
     kind: str
@@ -40,7 +40,7 @@ class Query:
     has_partners: bool = False
 
     def at(self, groups: int, text: str) -> str:
-        return text.replace(":n", str(max(1, groups // 100)))
+        return text.replace(":n", str(max(1, groups // 50)))
 
 
 QUERIES = (
