@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
+from time import sleep
 
 
 class NoServer(Exception):
@@ -69,7 +70,7 @@ class Server:
         process = int((self.data / "postmaster.pid").read_text(encoding="utf-8").split()[0])
         os.kill(process, signal.SIGQUIT)
         while Path(f"/proc/{process}").exists():
-            pass
+            sleep(0.01)
 
     def remove(self) -> None:
         self.stop()

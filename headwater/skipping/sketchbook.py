@@ -1,4 +1,4 @@
-"""The sketches of a session: made, found for a query, and used.
+"""The sketches of a session: found for a query, and used.
 
 Who asks a query need not know of sketches. Of those that may answer it, the one is taken that leaves the fewest rows to read;
 Spark then reads these rows only, at the epoch of the question. Without one, or if most rows would have to be read anyway, the

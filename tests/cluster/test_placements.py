@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from headwater.compiler.dataflow import Step
+
 VIEWS = {
     "joined": "SELECT a.g, a.x, b.name FROM a JOIN b ON a.g = b.g",
     "summed": "SELECT g, sum(x) AS s, count(*) AS n, avg(y) AS m FROM a GROUP BY g",
@@ -110,9 +112,18 @@ def test_small_sides_of_joins_are_there_before(session: hw.Session, arranged: bo
     if arranged:
         session.create_view("before", VIEWS["joined"])
     session.placement = "cluster"
-    with mock.patch.object(placing, "_MANY", 10):
+    found: list[int] = []
+    real = placing.small_sides
+
+    def noted(*given: Any) -> set[Step]:
+        sides = real(*given)
+        found.append(len(sides))
+        return sides
+
+    with mock.patch.object(placing, "_MANY", 10), mock.patch.object(placing, "small_sides", noted):
         for name, query in SIDES.items():
             session.create_view(name, query)
+    assert sum(map(bool, found)) >= 2, "few rows that only joins read are there before"
     compare(session, SIDES)
     for where in ("driver", "cluster"):
         session.placement = where
