@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -65,10 +65,14 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Frame:
-    """Rows that Spark reads itself, with the columns of a step in order: all of them new, once they are in its types."""
+    """Rows that Spark reads itself: all of them new rows of a step, once they are in its types.
+
+    They have the columns of the step that are `read`, in order; nobody looks at the others.
+    """
 
     rows: DataFrame
     columns: Columns
+    read: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -215,14 +219,14 @@ class Cluster:
     def _readable(self, change: Change | Sequence[Change]) -> list[Change]:
         """Changes with frames that are read in the session of the job."""
         several = [change] if isinstance(change, Delta | Frame | Whole) else change
-        return [Frame(self.moved(c.rows), c.columns) if isinstance(c, Frame) else c for c in several]
+        return [replace(c, rows=self.moved(c.rows)) if isinstance(c, Frame) else c for c in several]
 
     def _found(self, order: Order, changes: Changes, title: str) -> list[Message]:
         """What reaches the driver."""
         session = self.session()
         text = order.text()
         frames = [
-            change.rows.mapInArrow(tasks.take_in(text, order.numbers[step], change.columns), messages.SCHEMA)
+            change.rows.mapInArrow(tasks.take_in(text, order.numbers[step], change.columns, change.read), messages.SCHEMA)
             for step, change in _each(changes)
             if isinstance(change, Frame)
         ]

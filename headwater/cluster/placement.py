@@ -16,6 +16,7 @@ from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from headwater.cluster import reading
 from headwater.cluster.cluster import Frame, Refused, Whole
 from headwater.cluster.comparing import Weighted, difference
 from headwater.cluster.sides import small_sides
@@ -297,6 +298,7 @@ def _content(
     """
     changes: dict[Step, list[Change]] = {}
     run: dict[Step, None] = {}
+    outside: list[Step] = []
 
     def reach(step: Step) -> None:
         if step in run or step in changes or step in there:
@@ -306,7 +308,8 @@ def _content(
             changes[step] = [Whole(now.states[keeper][0])]
             return
         if step in outer:
-            changes[step] = _outside(outer[step])
+            outside.append(step)
+            changes[step] = []
             return
         for child in step.inputs:
             reach(child)
@@ -314,11 +317,14 @@ def _content(
 
     for step in steps:
         reach(step)
+    for step in outside:
+        changes[step] = _outside(outer[step], [reader for reader in run if step in reader.inputs])
     return changes, list(run)
 
 
-def _outside(content: Content) -> list[Change]:
-    found: list[Change] = [Frame(content.outside.frame(), content.outside.columns)]
+def _outside(content: Content, readers: Sequence[Step]) -> list[Change]:
+    rows, columns = reading.read(content.outside, readers)
+    found: list[Change] = [Frame(rows, content.outside.columns, columns)]
     if content.changes is not None and len(content.changes):
         found.append(Whole(content.changes))
     return found

@@ -60,14 +60,24 @@ def bring_in(text: str) -> Callable[[Batches], Batches]:
     return run
 
 
-def take_in(text: str, step: int, columns: Columns) -> Callable[[Batches], Batches]:
-    """The tasks of wave 0 on rows that Spark reads itself, all of which are new rows of a step."""
+def take_in(text: str, step: int, columns: Columns, present: Sequence[int]) -> Callable[[Batches], Batches]:
+    """The tasks of wave 0 on rows that Spark reads itself, all of which are new rows of a step; some columns are `present`."""
 
     def run(batches: Batches) -> Batches:
         task = Task(read(text), 0)
-        return messages.sent(task.entering((step, Delta.inserting(fitted(piece, columns))) for piece in gathered(batches)))
+        rows = (fitted(_widened(piece, columns, present), columns) for piece in gathered(batches))
+        return messages.sent(task.entering((step, Delta.inserting(batch)) for batch in rows))
 
     return run
+
+
+def _widened(rows: pa.RecordBatch, columns: Columns, present: Sequence[int]) -> pa.RecordBatch:
+    """The same rows with NULL in the columns that were not read."""
+    places = {column: place for place, column in enumerate(present)}
+    arrays = [
+        rows.column(places[i]) if i in places else pa.nulls(rows.num_rows, field.type) for i, field in enumerate(columns.arrow)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=columns.rows.names)
 
 
 def go_on(text: str, wave: int) -> Callable[[Batches], Batches]:

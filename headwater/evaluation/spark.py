@@ -21,7 +21,7 @@ from headwater.schema import arrow_type
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from headwater.algebra.origin import Origin
@@ -72,14 +72,17 @@ class SparkEvaluator:
     def run(self, logical: Jvm, rows: int) -> pa.RecordBatch:
         """The answer of a logical plan over so many rows."""
         from pyspark.errors import PySparkException
-        from pyspark.sql import DataFrame
 
         session = self._for_few_rows if rows <= _FEW else self.spark()
-        of_rows = getattr(self._jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
         try:
-            return one_batch(DataFrame(of_rows(session._jsparkSession, logical), session).toArrow())
+            return one_batch(self._frame(logical, session).toArrow())
         except PySparkException as error:
             raise EvaluationFailed(failure(error)) from error
+
+    def where(self, frame: DataFrame, condition: Expression) -> DataFrame:
+        """The rows of a frame for which the condition is true."""
+        logical = frame._jdf.queryExecution().analyzed()
+        return self._frame(self.plans.Filter(self.build(condition, logical.output()), logical), frame.sparkSession)
 
     def build(self, expression: Expression, attributes: Jvm) -> Jvm:
         """The Catalyst expression that `expression` stands for, over the given attributes."""
@@ -115,6 +118,12 @@ class SparkEvaluator:
 
     def seq(self, items: Sequence[Jvm]) -> Jvm:
         return self._jvm.PythonUtils.toSeq(list(items))
+
+    def _frame(self, logical: Jvm, session: SparkSession) -> DataFrame:
+        from pyspark.sql import DataFrame
+
+        of_rows = getattr(self._jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
+        return DataFrame(of_rows(session._jsparkSession, logical), session)
 
     @cached_property
     def _for_few_rows(self) -> SparkSession:
