@@ -255,6 +255,19 @@ def alike(hashes: Hashes, ties: Hashes) -> Indices:
 
 
 @compiled
+def all_but(places: Indices, count: int) -> Indices:
+    """The places below `count` that are not among these, which ascend."""
+    found = np.empty(count - places.size, np.int64)
+    taken = 0
+    for i in range(count):
+        if taken < places.size and places[taken] == i:
+            taken += 1
+        else:
+            found[i - taken] = i
+    return found
+
+
+@compiled
 def _compared(words: Words, hashes: Hashes, ties: Hashes, i: int, j: int) -> int:
     """Whether row i comes after row j (1), before it (−1), or is the same (0), by hash, tie and then words."""
     if hashes[i] != hashes[j]:

@@ -232,12 +232,13 @@ def _summed(
     pairs = take(np.concatenate([order[again], order[again - 1]]))
     here = np.arange(len(again))
     same = consolidation.same_rows(made, pairs, here, here + len(again), signed_zeros=True)
-    starts = np.ones(len(order), np.bool_)
-    starts[again] = ~same
-    first = np.flatnonzero(starts)
     if same.all():
+        first = loops.all_but(again, len(order))
+        if _uniform(weights):
+            return first, np.diff(first, append=len(order)) * weights[0]
         return first, np.add.reduceat(weights, first, axis=0)
     # Equal rows may stand apart among others of their hash and tie.
+    starts = np.ones(len(order), np.bool_)
     starts[again] = False
     leaders = np.flatnonzero(starts)[np.cumsum(starts) - 1]
     groups = consolidation.tell_apart(made, take(order), leaders, signed_zeros=True)

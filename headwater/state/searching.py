@@ -34,12 +34,13 @@ _AT_ONCE = 1024
 
 @compiled
 def _guesses(hashes: Hashes, wanted: Hashes) -> Indices:
-    """Where each hash should be: they are spread evenly, so its size tells, and what is found there corrects it."""
+    """Where each hash should be: from the first to the last they are spread evenly, and what is found there corrects it."""
     n = hashes.size
-    density = n / 18446744073709551616.0
+    first = np.float64(hashes[0])
+    density = (n - 1) / max(np.float64(hashes[n - 1]) - first, 1.0)
     places = np.empty(wanted.size, np.int64)
     for i in range(wanted.size):
-        places[i] = min(int(wanted[i] * density), n - 1)
+        places[i] = min(max(int((np.float64(wanted[i]) - first) * density), 0), n - 1)
     for _ in range(2):
         for i in range(wanted.size):
             off = (np.float64(wanted[i]) - np.float64(hashes[places[i]])) * density
