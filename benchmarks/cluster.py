@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from benchmarks.data import Changing
 from benchmarks.load import facts
-from benchmarks.measuring import Recompute, commit, connected, load, note, require_equal, seconds
+from benchmarks.measuring import Recompute, commit, connected, load, note, parts_of_commit, require_equal, seconds
 from benchmarks.workload import Figure, Scale, Workload
 from headwater.cluster import messages
 from headwater.cluster.messages import Message
@@ -74,22 +74,22 @@ def placements(name: str, scale: Scale) -> list[Figure]:
             took, last = in_turn(session, table, size, repeats)
             waves, shards = last["cluster"].waves, last["cluster"].shards
             bare = bare_job(session.spark, one_batch(table.base.slice(0, size)), waves, shards, repeats)
-            both = {place: took[place] for place in ("driver", "cluster")}
-            # Not the time of the last commits: they come after those of the executors, and meet the many runs these leave.
-            chosen = both[last["auto"].where]
+            whole = {place: sum(parts) for place, parts in took.items()}
+            better = min(whole["driver"], whole["cluster"])
             details = {
-                **both,
-                "auto_s": took["auto"],
-                "auto": last["auto"].where,
+                **whole,
+                "epochs": {place: epoch for place, (_, epoch) in took.items()},
+                "chosen": last["auto"].where,
                 "recompute_s": recompute,
                 "bare_s": bare,
                 "waves": waves,
             }
             kept = partial(Figure, name, name, delta=size, details=details)
             figures += [
-                kept("place chosen to the better one", chosen / min(both.values()), "×"),
-                kept("executors to the bare job", both["cluster"] / bare, "×"),
-                kept("recompute to executors", recompute / both["cluster"], "×"),
+                kept("auto to the better place", whole["auto"] / better, "×"),
+                kept("place chosen to the better one", whole[last["auto"].where] / better, "×"),
+                kept("executors to the bare job", took["cluster"][1] / bare, "×"),
+                kept("recompute to executors", recompute / whole["cluster"], "×"),
             ]
         spark.drop()
         spark.cache({"r": table.rows(), "s": partners()}, query)
@@ -101,18 +101,21 @@ def sizes(scale: Scale) -> list[int]:
     return [size for size in (1_000, 10_000, 100_000, 300_000, LARGEST) if size <= scale.rows // 10]
 
 
-def in_turn(session: hw.Session, table: Changing, size: int, repeats: int) -> tuple[dict[str, float], dict[str, Decision]]:
-    """The median seconds in each place, and the last decision there.
+def in_turn(
+    session: hw.Session, table: Changing, size: int, repeats: int
+) -> tuple[dict[str, tuple[float, float]], dict[str, Decision]]:
+    """The median seconds in each place, of the checks and of the epoch, and the last decision there.
 
     The first commit in a place is not counted: it finds what the other place has left, runs that are only in the driver's
     memory, or files that the driver has not read yet.
     """
-    found: dict[str, float] = {}
+    found: dict[str, tuple[float, float]] = {}
     last: dict[str, Decision] = {}
     for place in MODES:
         session.placement = place
         commit(session, "r", *table.change(size))
-        found[place] = median(commit(session, "r", *table.change(size)) for _ in range(repeats))
+        times = [parts_of_commit(session, "r", *table.change(size)) for _ in range(repeats)]
+        found[place] = median(checks for checks, _ in times), median(epoch for _, epoch in times)
         last[place] = session.executors.last
     return found, last
 
@@ -174,10 +177,11 @@ def loading(name: str, scale: Scale) -> list[Figure]:
 def summary(figures: list[Figure]) -> list[Figure]:
     """How good the choice of the place is, and how much quicker all cores are than one."""
     found = []
-    chosen = [figure.value for figure in figures if figure.measure == "place chosen to the better one"]
-    if chosen:
-        good = 100 * sum(value <= 1.2 for value in chosen) / len(chosen)
-        found.append(Figure("all points", "summary", "good choices", good, "%", None, {"points": len(chosen)}))
+    for measure, share in (("auto to the better place", "good times"), ("place chosen to the better one", "good choices")):
+        points = [figure.value for figure in figures if figure.measure == measure]
+        if points:
+            good = 100 * sum(value <= 1.2 for value in points) / len(points)
+            found.append(Figure("all points", "summary", share, good, "%", None, {"points": len(points)}))
     built = {figure.workload: figure.value for figure in figures if figure.measure == "rows per second"}
     if len(built) == len(BUILDS):
         for name in ("all cores", "executors"):

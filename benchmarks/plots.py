@@ -188,7 +188,7 @@ def placement_crossover(results: Results) -> Picture | None:
         sizes = [figure.delta for figure in mine]
         for name, label, colour in (("driver", "driver", BLUE), ("cluster", "executors", ORANGE)):
             ax.loglog(sizes, [figure.details[name] for figure in mine], marker="o", color=colour, label=label)
-        ax.loglog(sizes, [figure.details["auto_s"] for figure in mine], "x", color="black", label="auto")
+        ax.loglog(sizes, [figure.details["auto"] for figure in mine], "x", color="black", label="auto")
         ax.axhline(mine[0].details["recompute_s"], color=GREY, linestyle="--", label="Spark recompute")
         ax.set_title(f"{kind}, {results.rows:,} rows")
         ax.set_xlabel("rows changed by the commit")

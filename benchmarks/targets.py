@@ -87,6 +87,7 @@ TARGETS = (
     Target("rows/s that are followed from Parquet", "streams", "rows per second", 100_000),
     Target("changes/s that are followed from PostgreSQL", "streams", "changes per second", 50_000),
     Target("10-row epoch with a change feed, to without", "streams", "epoch with a feed, to without", 1.2, at_least=False),
+    Target("auto within 20 % of the better place, % of points", "cluster", "good times", 90),
     Target("place chosen within 20 % of the better one, % of points", "cluster", "good choices", 90),
     Target("epoch on executors to the bare job", "cluster", "executors to the bare job", 1.5, at_least=False),
     Target(
