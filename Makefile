@@ -31,7 +31,7 @@ demo: setup
 	@$(BIN)/headwater demo
 
 test: lint
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 test-slow: setup
 	@$(BIN)/python -m pytest -m slow
