@@ -14,9 +14,11 @@ import logging
 from dataclasses import dataclass, field, replace
 from threading import get_ident
 from time import perf_counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from headwater.cluster import reading
+from headwater.cluster.closures import closed, is_closable
 from headwater.cluster.cluster import Frame, Refused, Whole
 from headwater.cluster.comparing import Weighted, difference
 from headwater.cluster.sides import small_sides
@@ -214,20 +216,30 @@ class Placement:
         here = now.content_with(loads)
         here.build([side for side in sides if side not in now.states])
         there = {side: here.built[side] if side in here.built else now.states[side] for side in sides}
-        changes, run = _content(now, [step for step in steps if step not in here.built], outer, there)
         # What is run again begins as it once began; of the rest, the job has all rows to come.
         empty = {step: _emptied(state) for step, state in now.states.items() if step not in set(run)}
         start = Backfill(empty, now.catalog.arranged)
         start.build(run)
+        states = {**empty, **start.built, **there}
+        title = f"Headwater builds {', '.join(sorted(names)) or 'views again'}"
         try:
-            title = f"Headwater builds {', '.join(sorted(names)) or 'views again'}"
-            ran = self._cluster.run(run, {**empty, **start.built, **there}, changes, self._yard(), title)
+            yard = self._yard()
+            built = dict(here.built)
+            contents: dict[Step, Arrangement] = {}
+            for fixpoint in (step for step in run if is_closable(step, start.built)):
+                inner, before = _content(now, fixpoint.inputs, outer, there, built, contents)
+                done = closed(self._cluster, fixpoint, before, states, inner, yard, title)
+                built.update(done.states)
+                contents[fixpoint] = done.rows
+            left = [step for step in steps if step not in built]
+            changes, run = _content(now, left, outer, there, built, contents)
+            ran = self._cluster.run(run, states, changes, yard, title)
         except (Refused, NotSupported):
             return None
         except (ExecutorsNotReady, JobFailed) as error:
             self._require_choice(error)
             return None
-        return {step: here.built[step] if step in here.built else ran.outcome.states[step] for step in steps}
+        return {step: built[step] if step in built else ran.outcome.states[step] for step in steps}
 
     def _is_built_there(self, rows: int, steps: int) -> bool:
         """Whether executors are to build so many steps over rows that are kept."""
@@ -289,23 +301,32 @@ def _stays(step: Step) -> bool:
     return isinstance(operator, Regroup) and operator.engine == "spark"
 
 
-def _content(
-    now: Snapshot, steps: Sequence[Step], outer: Outer, there: Collection[Step] = ()
+def _content(  # noqa: PLR0913, PLR0917  (where content can be)
+    now: Snapshot,
+    steps: Sequence[Step],
+    outer: Outer,
+    there: Collection[Step] = (),
+    built: Mapping[Step, State] = MappingProxyType({}),
+    contents: Mapping[Step, Arrangement] = MappingProxyType({}),
 ) -> tuple[dict[Step, list[Change]], list[Step]]:
     """Where the content of steps that new ones read is, and what must run beside the new ones to have it.
 
-    Of steps that are `there`, nothing comes.
+    Of steps that are `there`, nothing comes. Some are `built` already, and of some the `contents` are known.
     """
     changes: dict[Step, list[Change]] = {}
     run: dict[Step, None] = {}
     outside: list[Step] = []
+    states = {**now.states, **built}
 
     def reach(step: Step) -> None:
         if step in run or step in changes or step in there:
             return
         keeper = step if isinstance(step.operator, Arrange) else now.catalog.arranged.get(step)
-        if step in now.states and keeper is not None and keeper in now.states:
-            changes[step] = [Whole(now.states[keeper][0])]
+        if step in contents:
+            changes[step] = [Whole(contents[step])]
+            return
+        if step in states and keeper is not None and keeper in states:
+            changes[step] = [Whole(states[keeper][0])]
             return
         if step in outer:
             outside.append(step)

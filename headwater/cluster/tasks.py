@@ -268,8 +268,10 @@ def _content(order: Order, part: Part) -> Iterator[Delta]:
         whole = messages.unpacked(pa.py_buffer(memory), vectors=False)
         yield from _in_slices(whole.slice(part.start, part.stop - part.start))
         return
+    columns = range(len(order.steps[part.step].types))
     for rows in order.state(part.step)[0].pieces_within(part.start, part.stop, order.shards):
-        yield from _in_slices(rows)
+        # Something more may be kept beside what the step gives.
+        yield from _in_slices(rows if rows.rows.num_columns == len(columns) else rows.select(columns))
 
 
 def _in_slices(delta: Delta) -> Iterator[Delta]:
