@@ -158,6 +158,21 @@ class Work:
         )
         return self._told()
 
+    def closure(self, nodes: int) -> dict[str, Any]:
+        """All pairs of nodes with a way between them, in a loop of jobs; then a part of them without an edge."""
+        query = "WITH RECURSIVE r(a, b) AS (SELECT a, b FROM ways UNION SELECT r.a, w.b FROM r JOIN ways w ON w.a = r.b) "
+        ways = {(node, (node + leap) % nodes) for node in range(nodes - 1) for leap in (1, 7)}
+        self._session.placement = "cluster"
+        self._session.create_table("ways", "a BIGINT, b BIGINT")
+        self._session.insert("ways", list(ways))
+        view = self._session.create_view("joined", query + "SELECT * FROM r")
+        assert sorted(view.rows()) == sorted(_closed(ways))
+        for gone in sorted(ways)[:2]:
+            ways.remove(gone)
+            self._session.delete("ways", [gone])
+            assert sorted(view.rows()) == sorted(_closed(ways))
+        return self._told()
+
     def check_build(self, rows: int) -> dict[str, Any]:
         """What Spark says of the same numbers."""
         wanted = self._numbers(rows).groupBy("x").agg({"*": "count", "y": "sum", "k": "max"})
@@ -203,6 +218,13 @@ class Work:
         """Where there are executors, the driver left out."""
         status = self._spark.sparkContext._jsc.sc().getExecutorMemoryStatus().keys().toList()
         return sorted(status.apply(i) for i in range(status.size()))[1:]
+
+
+def _closed(ways: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    found = set(ways)
+    while more := {(a, d) for a, b in found for c, d in ways if b == c} - found:
+        found |= more
+    return found
 
 
 def main(told: str) -> None:

@@ -21,10 +21,15 @@ if TYPE_CHECKING:
     from headwater.cluster.closures import Closed
     from tests.recursive_programs import Program, Tables
 
-QUICK = {"closure_by_halves", "parity", "reach_counts"}
+QUICK = {"closure_by_halves", "parity", "unreached"}
 NODES = 14
 # Fixpoints of sets; the best of groups, and bags, are closed by one task.
-LOOPS = {"reach", "closure", "closure_by_halves", "same_generation", "parity", "paths", "open", "unreached", "reach_counts"}
+LOOPS = {"reach", "closure", "closure_by_halves", "same_generation", "parity", "paths", "open", "unreached"} | {
+    "counts",
+    "largest",
+    "fed",
+    "named",
+}
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ OPERATORS = {"Linear", "Union", "Arrange", "Join", "MultiJoin", "Match", "Aggreg
 QUICK = ["tests/test_sql.py", "-k", "graph or bag"]
 SQL = ["tests/test_sql.py"]
 PROPERTIES = ["tests/property/test_views.py", "-m", "slow or not slow", "-k", "0] or 1] or 2] or 3] or 7]"]
+RECURSION = ["tests/property/test_recursive_views.py", "-k", "test_random_edits"]
 TPCH = ["tests/tpch/test_tpch.py"]
 
 
@@ -45,6 +46,18 @@ def test_every_operator_meets_executors(drive: type[Driver]) -> None:
         told = driver.ask("epoch", number=number, placement=placement)
         assert told["where"] == placement, told["why"]
         driver.ask("check", numbers=number + 1)
+
+
+@pytest.mark.slow
+def test_a_closure_is_a_loop_of_jobs(drive: type[Driver]) -> None:
+    driver = drive()
+    driver.ask("connect")
+    driver.ask("closure", nodes=40)
+
+
+@pytest.mark.slow
+def test_recursion(cluster: Standalone, tmp_path: Path) -> None:
+    play(cluster, RECURSION, tmp_path, seed=7)
 
 
 @pytest.mark.slow
