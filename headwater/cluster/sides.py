@@ -29,17 +29,18 @@ def small_sides(run: Sequence[Step], changes: Mapping[Step, Sequence[Change]], m
     joins = [step for step in run if isinstance(step.operator, MultiJoin)]
     others = {child for step in run if step not in joins for child in step.inputs}
     small = {child for join in joins for child in join.inputs if rows.get(child, inf) <= most and child not in others}
-    while unfit := {child for join in joins for child in _unfit(join, small)}:
+    while unfit := {child for join in joins for child in _unfit(join, small, rows)}:
         small -= unfit
     return small
 
 
 def _rows(run: Sequence[Step], changes: Mapping[Step, Sequence[Change]]) -> dict[Step, float]:
-    """How many rows a step gives at most, as far as that is plain."""
+    """How many rows come from a step at most, as far as that is plain; none come from constants, which are there before."""
     found: dict[Step, float] = {step: sum(map(_size, several)) for step, several in changes.items()}
     for step in run:
-        plain = isinstance(step.operator, Linear | Arrange)
-        found[step] = sum(found.get(child, inf) for child in step.inputs) if plain else inf
+        coming = [found[child] for child in step.inputs if child in found]
+        if coming:
+            found[step] = sum(coming) if isinstance(step.operator, Linear | Arrange) else inf
     return found
 
 
@@ -47,11 +48,11 @@ def _size(change: Change) -> float:
     return len(change.kept) if isinstance(change, Whole) else inf
 
 
-def _unfit(join: Step, small: set[Step]) -> Iterable[Step]:
-    """Sides that must be changes after all: of a relation that comes as one elsewhere, or of a join without any other."""
+def _unfit(join: Step, small: set[Step], rows: Mapping[Step, float]) -> Iterable[Step]:
+    """Sides that must be changes after all: of a relation that comes as one elsewhere, or of a join to which no other comes."""
     assert isinstance(join.operator, MultiJoin)
     relations = join.operator.relations
-    large = {relation for relation, child in zip(relations, join.inputs, strict=True) if child not in small}
+    large = {relation for relation, child in zip(relations, join.inputs, strict=True) if child in rows and child not in small}
     for relation, child in zip(relations, join.inputs, strict=True):
         if child in small and (relation in large or not large):
             yield child

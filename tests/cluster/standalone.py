@@ -162,4 +162,8 @@ def run_pytest(
         **options,
     )
     command = [sys.executable, "-m", "pytest", "-p", "alternating", "-p", "no:cacheprovider", "-q", *tests]
-    return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    # To be looked at while it runs, which may take an hour.
+    with (folder / "pytest.log").open("w+", encoding="utf-8") as log:
+        ended = subprocess.run(command, env=environment, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT, check=False)
+        log.seek(0)
+        return subprocess.CompletedProcess(ended.args, ended.returncode, log.read())

@@ -102,6 +102,7 @@ SIDES = {
     "all_of_b": "SELECT b.name, count(a.x) AS n FROM b LEFT JOIN a ON a.g = b.g GROUP BY b.name",
     "three": "SELECT a.x, b.name, c.name AS other FROM a JOIN b ON a.g = b.g JOIN b AS c ON c.g = a.x",
     "twice": "SELECT a.x, c.y FROM a JOIN b ON a.g = b.g JOIN a AS c ON c.x = b.g",
+    "constants": "SELECT b.name, v.n FROM b JOIN VALUES (1, 'I'), (2, 'II') AS v(g, n) ON b.g = v.g",
     "short": "SELECT a.x, c.n FROM a JOIN (SELECT g, upper(name) AS n FROM b WHERE g > 1) c ON a.g = c.g",
 }
 

@@ -14,7 +14,7 @@ from headwater.operators.arrange import Arrange
 from headwater.operators.join import Join, JoinKey
 from headwater.operators.multijoin import MultiJoin
 from headwater.operators.operator import schema_of
-from headwater.operators.values import Source
+from headwater.operators.values import Source, Values
 from headwater.state.arrangement import Arrangement
 
 PAIR = (pa.int64(), pa.int64())
@@ -60,6 +60,14 @@ FACTS, SIDE, SECOND = kept(LARGE, 0), kept(SMALL, 0), kept(OTHER, 0)
 )
 def test_sides(run: list[Step], found: set[Step]) -> None:
     assert small_sides(run, CHANGES, 10) == found
+
+
+def test_constants_are_no_change() -> None:
+    """If the only other side is there before, nothing would ever meet it."""
+    constants = kept(Step(Values(PAIR, batch(PAIR, [(1, 1)])), (), "values"), 0)
+    assert small_sides([constants, SIDE, joined(constants, SIDE)], CHANGES, 10) == set()
+    run = [FACTS, constants, SIDE, joined(FACTS, constants, SIDE, relations=(0, 1, 2))]
+    assert small_sides(run, CHANGES, 10) == {SIDE}
 
 
 def test_what_is_arranged_already() -> None:
