@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from benchmarks.results import Results
     from benchmarks.workload import Figure
 
-BLUE, ORANGE, GREY = "#1f6fb2", "#d95f02", "#7f7f7f"
+BLUE, ORANGE, GREEN, GREY = "#1f6fb2", "#d95f02", "#1b9e77", "#7f7f7f"
 STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,
@@ -242,6 +242,32 @@ def lazy_and_eager(results: Results) -> Picture | None:
     return picture
 
 
+def recursion_by_change(results: Results) -> Picture | None:
+    """Commits under recursive views over the number of rows of the answer that each changed, a panel for each query."""
+    figures = [figure for figure in results.figures if figure.measure == "speedup over DuckDB"]
+    kinds = list(dict.fromkeys(figure.kind for figure in figures))
+    if not kinds:
+        return None
+    picture, axes = plt.subplots(1, len(kinds), figsize=(4.2 * len(kinds), 3.8), sharey=True, squeeze=False)
+    for kind, ax in zip(kinds, axes[0], strict=True):
+        mine = [figure for figure in figures if figure.kind == kind]
+        names = list(dict.fromkeys(figure.workload for figure in mine))
+        for name, colour in zip(names, (BLUE, ORANGE, GREEN), strict=False):
+            for figure, marker in zip((f for f in mine if f.workload == name), "ox", strict=False):
+                rows, times = zip(*figure.details["points"], strict=True)
+                label = f"{name.partition(', ')[2]}, {figure.delta} edges"
+                ax.plot(rows, times, marker, ms=4, alpha=0.6, color=colour, label=label)
+        scratch = [figure.details["duckdb_s"] for figure in mine]
+        ax.axhspan(min(scratch), max(scratch), color=GREY, alpha=0.3, label="DuckDB from scratch")
+        ax.set_xscale("symlog")
+        ax.set_yscale("log")
+        ax.set_title(kind)
+        ax.set_xlabel("rows of the answer changed by the commit")
+        ax.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+    axes[0][0].set_ylabel("seconds")
+    return picture
+
+
 PICTURES: dict[str, dict[str, Callable[[Results], Picture | None]]] = {
     "synthetic": {"refresh_by_delta": refresh_by_delta, "break_even": break_even},
     "incremental": {"increments": increments},
@@ -249,5 +275,6 @@ PICTURES: dict[str, dict[str, Callable[[Results], Picture | None]]] = {
     "many_views": {"commit_by_views": commit_by_views},
     "long_run": {"long_run_latency": long_run_latency},
     "cluster": {"placement_crossover": placement_crossover},
+    "recursion": {"recursion_by_change": recursion_by_change},
     "provenance": {"strategies": strategies, "lazy_and_eager": lazy_and_eager},
 }

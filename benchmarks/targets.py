@@ -47,6 +47,7 @@ class Target:
 
 
 SMALL = 1_000
+GRAPHS = ("reachability", "components", "shortest paths")
 
 TARGETS = (
     Target("single-table aggregates, deltas up to 1000 rows", "synthetic", "speedup", 200, kinds=("aggregate",), delta=SMALL),
@@ -105,8 +106,10 @@ TARGETS = (
     Target("deletions, absorption-lazy: time of DRed to its own", "provenance", "time of dred", 10),
     Target("800 dense links: absorption-eager to lazy", "provenance", "eager to lazy", 50, kinds=("dense 800",)),
     Target("several aggregate selections at once, to one by one", "provenance", "multi to single", 0.6, at_least=False),
-    Target("recursive views, 1 and 100 edges, to DuckDB from scratch", "recursion", "speedup over DuckDB", 100),
-    Target("recursive views, 1 and 100 edges, to a Spark loop", "recursion", "speedup over a Spark loop", 100),
+    Target("recursive views, 1 and 100 edges, to DuckDB from scratch", "recursion", "speedup over DuckDB", 100, kinds=GRAPHS),
+    Target("recursive views, 1 and 100 edges, to a Spark loop", "recursion", "speedup over a Spark loop", 100, kinds=GRAPHS),
+    Target("recursive view, a million edges, to DuckDB", "recursion", "speedup over DuckDB", 50, kinds=("large",)),
+    Target("recursive view, a million edges, to a Spark loop", "recursion", "speedup over a Spark loop", 50, kinds=("large",)),
     Target("10-row commit to the smallest Spark job with a shuffle", "smallest", "speedup", 30),
 )
 
