@@ -21,7 +21,6 @@ from headwater.schema import arrow_schema
 from headwater.sources import frames, sifting
 from headwater.sources.applying import apply
 from headwater.sources.events import coming, form_of
-from headwater.sources.frames import FILE
 from headwater.sources.postgres import captured
 from headwater.sources.streams import Reading, Stream
 
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from headwater.session import Session
     from headwater.sources.applying import Applied
     from headwater.sources.events import Events
+    from headwater.sources.frames import Batch
 
     # Changes tables by a batch; gives what came of it, table by table.
     Changing = Callable[[Staging, pa.Table], Iterable[tuple[str, Applied]]]
@@ -108,7 +108,7 @@ class Streams:
         made = Stream(
             called,
             Reading(frame, self._session.checkpoints() / quote(called, safe=""), trigger),
-            lambda batch, number, at: self._commit(feed, batch, number, at),
+            lambda batch, at: self._commit(feed, batch, at),
             lambda: self._session.snapshot.positions,
         )
         made.resume()
@@ -175,25 +175,16 @@ class Streams:
         if added:
             self._session.add_columns(table.name, type(columns)(added))
 
-    def _commit(self, feed: Feed, batch: pa.Table, number: int, position: dict[str, Any]) -> tuple[int, int]:
+    def _commit(self, feed: Feed, batch: Batch, position: dict[str, Any]) -> tuple[int, int]:
         """One epoch of a batch: the rows that the tables take, letters about the others, and how far the stream is."""
         session = self._session
-        files = batch.column(FILE) if FILE in batch.column_names else None
-        rows = batch.drop_columns([FILE]) if files is not None else batch
         taken = dead = 0
         with session.transaction() as transaction:
-            for table, applied in feed.change(transaction.staging, rows):
+            for table, applied in feed.change(transaction.staging, batch.rows):
                 taken, dead = taken + applied.rows, dead + len(applied.bad)
                 if applied.bad:
                     letters = [
-                        (
-                            feed.name,
-                            number,
-                            at,
-                            None if files is None else files[at].as_py(),
-                            why,
-                            _record(rows, at, feed.corrupt),
-                        )
+                        (feed.name, batch.number, at, batch.file_of(at), why, _record(batch.rows, at, feed.corrupt))
                         for at, why in sorted(applied.bad.items())
                     ]
                     if not feed.keeps_letters:

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.errors import HeadwaterError, StreamFailed
 from headwater.sources import checkpoints
+from headwater.sources.frames import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
     # Commits a batch, with the position of its stream; gives how many rows were taken, and how many were not.
-    Commit = Callable[[pa.Table, int, dict[str, Any]], tuple[int, int]]
+    Commit = Callable[[Batch, dict[str, Any]], tuple[int, int]]
 
 _log = logging.getLogger("headwater")
 
@@ -192,7 +192,7 @@ class Stream:
                     _log.info("Batch %d of stream %r was applied before", number, self.name)
                     return
                 at = checkpoints.position(self._checkpoint, number)
-                taken, dead = self._commit(batch.toArrow(), number, at)
+                taken, dead = self._commit(Batch.of(batch, number), at)
                 self._rows += taken
                 self._dead += dead
             except BaseException as error:
