@@ -20,12 +20,15 @@ from headwater.errors import InvalidOption, InvalidRows, InvalidStream, MissingK
 from headwater.schema import arrow_schema
 from headwater.sources import frames, sifting
 from headwater.sources.applying import apply
+from headwater.sources.direct_reading import DirectReading, pace
 from headwater.sources.events import coming, form_of
 from headwater.sources.postgres import captured
-from headwater.sources.streams import Reading, Stream
+from headwater.sources.spark_reading import SparkReading
+from headwater.sources.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from headwater.sources.applying import Applied
     from headwater.sources.events import Events
     from headwater.sources.frames import Batch
+    from headwater.sources.reading import Reading
 
     # Changes tables by a batch; gives what came of it, table by table.
     Changing = Callable[[Staging, pa.Table], Iterable[tuple[str, Applied]]]
@@ -107,7 +111,7 @@ class Streams:
                 self._session.create_table(_letters(entry.name), LETTERS)
         made = Stream(
             called,
-            Reading(frame, self._session.checkpoints() / quote(called, safe=""), trigger),
+            _reading(frame, self._session.checkpoints() / quote(called, safe=""), trigger),
             lambda batch, at: self._commit(feed, batch, at),
             lambda: self._session.snapshot.positions,
         )
@@ -195,6 +199,19 @@ class Streams:
         # The source may forget the batch when this returns.
         session.certain_epoch()
         return taken, dead
+
+
+def _reading(frame: DataFrame, checkpoint: Path, trigger: Mapping[str, Any]) -> Reading:
+    """By the driver itself, what of our own sources comes as it is; all else by Spark."""
+    from pyspark.sql.datasource import CaseInsensitiveDict
+
+    from headwater.sources.postgres.spark_source import SCHEMA, PostgresSource
+
+    found, paced = frames.source_of(frame), pace(trigger)
+    if found is None or found[0] != PostgresSource.name() or paced is None:
+        return SparkReading(frame, checkpoint, trigger)
+    source = PostgresSource(CaseInsensitiveDict(found[1]))
+    return DirectReading(lambda: source.streamReader(SCHEMA), arrow_schema(SCHEMA), checkpoint, *paced)
 
 
 def _letters(table: str) -> str:

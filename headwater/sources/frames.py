@@ -107,24 +107,33 @@ def with_files(frame: DataFrame) -> DataFrame:
         return frame
 
 
+def source_of(frame: DataFrame) -> tuple[str, dict[str, str]] | None:
+    """The format and the options of a stream to which nothing else is done; None if something is, or they are not told."""
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+    if plan.nodeName() != "StreamingRelationV2":
+        return None
+    return str(plan.sourceName()), dict(plan.extraOptions().asCaseSensitiveMap())
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """A batch of a stream, in the driver."""
 
     number: int
     rows: pa.Table
-    frame: DataFrame
-    files: pa.ChunkedArray | None
+    files: pa.ChunkedArray | None = None
     """By row, the hash of the name of its file."""
+    frame: DataFrame | None = None
+    """What knows the names of these files."""
 
     @staticmethod
     def of(frame: DataFrame, number: int) -> Batch:
         from pyspark.sql import functions
 
         if _FILE not in frame.columns:
-            return Batch(number, frame.toArrow(), frame, None)
+            return Batch(number, frame.toArrow())
         found = frame.withColumn(_FILE, functions.xxhash64(_FILE)).toArrow()
-        return Batch(number, found.drop_columns([_FILE]), frame, found.column(_FILE))
+        return Batch(number, found.drop_columns([_FILE]), found.column(_FILE), frame)
 
     def file_of(self, row: int) -> str | None:
         return None if self.files is None else self._names.get(self.files[row].as_py())
@@ -134,6 +143,7 @@ class Batch:
         from pyspark.errors import PySparkException
         from pyspark.sql import functions
 
+        assert self.frame is not None
         try:
             found = self.frame.select(functions.xxhash64(_FILE), _FILE).distinct().collect()
         except PySparkException:
