@@ -52,7 +52,10 @@ class DirectRunning:
     """The thread that asks."""
 
     def __init__(self, name: str, reading: DirectReading, applied: Position | None, take: Take) -> None:
+        from pyspark.sql.streaming.datasource import ReadAllAvailable
+
         self._reading = reading
+        self._limit = ReadAllAvailable()
         self._reader = reading.made()
         self._take = take
         self._number = -1 if applied is None else int(applied["batch"])
@@ -97,7 +100,7 @@ class DirectRunning:
         """Applies a batch, or waits a moment if there is none."""
         with self._looked:
             self._looks += 1
-        end = self._reader.latestOffset(self._at, None)  # type: ignore[arg-type]  (as Spark calls readers that take no limit)
+        end = self._reader.latestOffset(self._at, self._limit)
         if end == self._at:
             with self._looked:
                 self.has_more, self._found_nothing = False, self._looks
@@ -112,7 +115,7 @@ class DirectRunning:
             nonlocal rows
             parts = self._reader.partitions(self._at, end)
             pieces = [batch for part in parts for batch in self._reader.read(part)]
-            batch = Batch(self._number, pa.Table.from_batches(pieces, self._reading.schema))  # type: ignore[arg-type]
+            batch = Batch(self._number, pa.Table.from_batches(pieces, self._reading.schema))
             rows = batch.rows.num_rows
             return batch, {"batch": self._number, "version": "v1", "watermark": 0, "offsets": [json.dumps(end)]}
 
