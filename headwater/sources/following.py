@@ -23,6 +23,7 @@ from headwater.sources.applying import apply
 from headwater.sources.direct_reading import DirectReading, pace
 from headwater.sources.events import coming, form_of
 from headwater.sources.postgres import captured
+from headwater.sources.postgres.widening import Known
 from headwater.sources.spark_reading import SparkReading
 from headwater.sources.streams import Stream
 
@@ -39,10 +40,11 @@ if TYPE_CHECKING:
     from headwater.sources.applying import Applied
     from headwater.sources.events import Events
     from headwater.sources.frames import Batch
+    from headwater.sources.postgres.captured import Captured
     from headwater.sources.reading import Reading
 
-    # Changes tables by a batch; gives what came of it, table by table.
-    Changing = Callable[[Staging, pa.Table], Iterable[tuple[str, Applied]]]
+    # Reads a batch; what it gives changes tables accordingly, and says what came of it, table by table.
+    Changing = Callable[[pa.Table], Callable[[Staging], Iterable[tuple[str, Applied]]]]
 
 MODES = ("append", "upsert", "cdc")
 ON_ERROR = ("dead-letter", "stop")
@@ -61,6 +63,8 @@ class Feed:
     """Whether there are tables for what cannot be taken; else it stops the stream."""
     corrupt: str | None = None
     """The column in which Spark puts records that it cannot read."""
+    notes: Callable[[], Mapping[str, Any]] = dict
+    """What is to be known of the source when a later process goes on."""
 
     @property
     def tables(self) -> list[str]:
@@ -141,9 +145,9 @@ class Streams:
         self._fit(table, frames.columns(frame, mode, corrupt))
         events = form_of(frame.columns) if mode == "cdc" else coming
 
-        def change(staging: Staging, batch: pa.Table) -> Iterable[tuple[str, Applied]]:
+        def change(batch: pa.Table) -> Callable[[Staging], Iterable[tuple[str, Applied]]]:
             found = events(batch) if corrupt is None else _readable(batch, corrupt, events)
-            yield table.name, apply(staging, self._session.table_entry(table.name), found, mode)
+            return lambda staging: [(table.name, apply(staging, self._session.table_entry(table.name), found, mode))]
 
         return Feed(name, {table.name: table.name}, change, keeps_letters, corrupt), frames.with_files(frame)
 
@@ -157,19 +161,41 @@ class Streams:
                 "transaction; follow any other table by table"
             )
         sources = {captured.qualified(source): entry.name for source, entry in entries.items()}
+        origin = frames.source_of(frame)
+        known = None if origin is None else Known(origin[1].get("address", ""), self._noted(name))
 
-        def change(staging: Staging, batch: pa.Table) -> Iterable[tuple[str, Applied]]:
+        def change(batch: pa.Table) -> Callable[[Staging], Iterable[tuple[str, Applied]]]:
+            found = {}
             for source, table in sources.items():
-                found = captured.of_table(batch, source)
-                if found is None:
-                    continue
-                entry = self._session.table_entry(table)
-                if found.emptied:
-                    staging.empty(entry)
-                events, absent = captured.typed(found, entry)
-                yield table, apply(staging, entry, events, "cdc", absent)
+                if known is not None:
+                    known.begin(source)
+                part = captured.of_table(batch, source)
+                if part is not None:
+                    found[table] = part
+                    if known is not None:
+                        has = self._session.table_entry(table).schema.names
+                        known.follow(source, part.events.rows.column_names, has, self._widen, table)
+            return lambda staging: [(table, self._change(staging, table, part)) for table, part in found.items()]
 
-        return Feed(name, sources, change, keeps_letters), frame
+        return Feed(
+            name, sources, change, keeps_letters, notes=lambda: {} if known is None else {"columns": dict(known.columns)}
+        ), frame
+
+    def _noted(self, name: str) -> dict[str, list[str]]:
+        return dict(self._session.snapshot.positions.get(name, {}).get("columns", {}))
+
+    def _widen(self, table: str, columns: Mapping[str, str]) -> None:
+        from pyspark.sql.types import StructField, StructType
+
+        fields = [StructField(name, StructType.fromDDL(f"c {kind}")["c"].dataType) for name, kind in columns.items()]
+        self._session.add_columns(table, StructType(fields))
+
+    def _change(self, staging: Staging, table: str, found: Captured) -> Applied:
+        entry = self._session.table_entry(table)
+        if found.emptied:
+            staging.empty(entry)
+        events, absent = captured.typed(found, entry)
+        return apply(staging, entry, events, "cdc", absent)
 
     def _fit(self, table: TableEntry, columns: StructType) -> None:
         """Takes columns into the table that are new in the stream; refuses a stream that does not fit."""
@@ -183,8 +209,9 @@ class Streams:
         """One epoch of a batch: the rows that the tables take, letters about the others, and how far the stream is."""
         session = self._session
         taken = dead = 0
+        change = feed.change(batch.rows)
         with session.transaction() as transaction:
-            for table, applied in feed.change(transaction.staging, batch.rows):
+            for table, applied in change(transaction.staging):
                 taken, dead = taken + applied.rows, dead + len(applied.bad)
                 if applied.bad:
                     letters = [
@@ -194,7 +221,7 @@ class Streams:
                     if not feed.keeps_letters:
                         raise _refusal(letters)
                     transaction.insert(_letters(table), letters)
-            position = {**position, "tables": feed.tables}
+            position = {**position, "tables": feed.tables, **feed.notes()}
             transaction.positions = {**session.snapshot.positions, feed.name: position}
         # The source may forget the batch when this returns.
         session.certain_epoch()

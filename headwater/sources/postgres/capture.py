@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Connection = Any
+# A class of an optional package.
+Connection = Any
 
 # The slot may still be held by a task that was killed.
 _PATIENCE = 60.0
