@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from headwater.annotations.fragments import Partition
+    from headwater.delta import Delta
     from headwater.provenance.why import Why
     from headwater.provenance.why_not import WhyNot
     from headwater.runtime.catalog import Entry, Snapshot
@@ -175,9 +176,18 @@ class View(Relation):
     def subscribe(self, callback: Callable[[int, pa.Table], None]) -> Callable[[], None]:
         """Calls `callback(epoch, changes)` after each commit that changes the view; the function returned ends that."""
         self._at(self._session.snapshot)
-        return self._session.epochs.subscriptions.add(
-            self._name, lambda epoch, delta, names: callback(epoch, change_table(delta, names))
-        )
+
+        def told(epoch: int, changed: Callable[[], Delta], names: pa.Schema) -> None:
+            delta = changed()
+            if len(delta):
+                callback(epoch, change_table(delta, names))
+
+        return self._session.epochs.subscriptions.add(self._name, told)
+
+    def noticing(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Calls `callback()` after each commit that may have changed the view; the function returned ends that."""
+        self._at(self._session.snapshot)
+        return self._session.epochs.subscriptions.add(self._name, lambda _epoch, _changed, _names: callback())
 
     def write_to(  # noqa: PLR0913  (each a choice of its own)
         self,
