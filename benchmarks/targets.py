@@ -68,7 +68,10 @@ TARGETS = (
     Target(
         "sketches of joins against capture, deltas up to 1000 rows", "sketches", "maintenance", 30, kinds=("join",), delta=SMALL
     ),
+    Target("sketches: break-even with capture, per cent of the table", "sketches", "break-even", 5),
     Target("updates and queries with sketches beside without", "sketches", "mix", 1),
+    Target("updates and queries with sketches captured each time, to none", "sketches", "captured each time to none", 1),
+    Target("updates and queries with automatic sketches to the better", "sketches", "auto to the better", 1.1, at_least=False),
     Target("TPC-H, median of the queries", "tpch", "median speedup", 50),
     Target("TPC-H, each query", "tpch", "speedup", 5),
     Target("skewed key beside a uniform one", "skew", "skewed to uniform", 1.25, at_least=False, kinds=("aggregate", "join")),

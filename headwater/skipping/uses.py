@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 # If more rows than this would be read, skipping is not worth its condition.
 MOST = 0.75
-# Each way is tried so often before they are compared, by so many of its last times, and again so seldom.
-_TRIED, _LATELY, _AGAIN = 2, 5, 50
+# Ways are compared by so many of their last times. The way without the sketch is first tried at this question; later on, the
+# slower one is tried again whenever the quicker one has taken so many times as long since.
+_LATELY, _FIRST, _AGAIN = 5, 10, 20
 
 
 @dataclass
@@ -35,16 +36,25 @@ class Usage:
     plain: deque[float] = field(default_factory=lambda: deque(maxlen=_LATELY))
     """Seconds of the query with the sketch and without, the last times it was measured."""
     asked: int = 0
+    since: float = 0.0
+    """Seconds of the quicker way since the slower one was tried."""
 
     def prefers_skipping(self) -> bool:
         """Whether to use the sketch the next time: if that was quicker, and now and then to see whether it still is."""
         self.asked += 1
-        if len(self.skipping) < _TRIED:
-            return True
-        if len(self.plain) < _TRIED:
-            return False
+        if not self.skipping or not self.plain:
+            return not self.skipping or self.asked < _FIRST
         quicker = median(self.skipping) <= median(self.plain)
-        return quicker if self.asked % _AGAIN else not quicker
+        slower = median(self.plain if quicker else self.skipping)
+        if self.since < _AGAIN * slower:
+            return quicker
+        self.since = 0.0
+        return not quicker
+
+    def took(self, seconds: float, *, skipping: bool) -> None:
+        """The query was answered in so much time, with the sketch or without."""
+        (self.skipping if skipping else self.plain).append(seconds)
+        self.since += seconds
 
     @property
     def seconds_saved(self) -> float | None:
