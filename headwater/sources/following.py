@@ -187,7 +187,9 @@ class Streams:
     def _widen(self, table: str, columns: Mapping[str, str]) -> None:
         from pyspark.sql.types import StructField, StructType
 
-        fields = [StructField(name, StructType.fromDDL(f"c {kind}")["c"].dataType) for name, kind in columns.items()]
+        types = StructType.fromDDL(", ".join(f"c{i} {kind}" for i, kind in enumerate(columns.values())))
+        assert isinstance(types, StructType)
+        fields = [StructField(name, field.dataType) for name, field in zip(columns, types.fields, strict=True)]
         self._session.add_columns(table, StructType(fields))
 
     def _change(self, staging: Staging, table: str, found: Captured) -> Applied:

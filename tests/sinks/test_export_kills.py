@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_000)]
 pytest.importorskip("psycopg")
 deltalake = pytest.importorskip("deltalake")
 SCRIPT = Path(__file__).parent / "exporting_process.py"
-KILLS = int(os.environ.get("KILLS", "6"))
+KILLS = int(os.environ.get("KILLS", "4"))
 
 
 def started(folder: Path, address: str) -> subprocess.Popen[str]:

@@ -39,7 +39,8 @@ _TYPES = {
 class Known:
     """The columns that tables of a server had, by the names of these tables."""
 
-    address: str
+    # It may have a password in it.
+    address: str = field(repr=False)
     columns: dict[str, list[str]] = field(default_factory=dict)
 
     def begin(self, source: str) -> None:
