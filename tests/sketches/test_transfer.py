@@ -13,7 +13,7 @@ from headwater.sketches.transfer import transfers
 
 if TYPE_CHECKING:
     from headwater.algebra import plan
-    from headwater.sketches.safety import Facts
+    from headwater.sketches.facts import Facts
 
 R, S = scan("r", 4), scan("s", 2)
 
