@@ -22,12 +22,14 @@ from headwater.errors import HistoryGone, InvalidOption, NotSupported, UnknownEp
 from headwater.runtime.catalog import TableEntry
 from headwater.runtime.driver import Backfill
 from headwater.skipping.files import Files, inside
+from headwater.skipping.lazily import Lazily
 from headwater.skipping.reading import Ranges, Skipping, combined, is_possible
 from headwater.skipping.scanned import Scanned, SkippingReport, scans
 from headwater.skipping.sketching import (
     are_safe_together,
     fragments_in,
     scans_of,
+    united_ones,
     usable,
 )
 from headwater.skipping.uses import MOST, Usage, Use, counts_of
@@ -90,7 +92,8 @@ class Sketchbook:
         own = self._here(query, now, use, content)
         found = self._answer(query, self.frame(query, now, use, content)) if own is None else own
         counts = counts_of(query, now)
-        for usage in usages:
+        for name, usage in zip(use.sketches, usages, strict=True):
+            usage.notice(now.epoch, self._spent(now, name))
             usage.took(perf_counter() - started, skipping=True)
             usage.times += 1
             usage.seconds += perf_counter() - started
@@ -187,7 +190,7 @@ class Sketchbook:
             return None
         counts = counts_of(query, now)
         each = [use for name in usable(now, query.root) for use in [self._use(now, name, epoch)] if use is not None]
-        found: Use | None = None
+        found: Use | None = None if each else self._united(query, now, epoch)
         for use in sorted(each, key=lambda use: use.share(counts)):
             names = (*(found.sketches if found else ()), *use.sketches)
             sketches = [now.views[name].sketch for name in names]
@@ -197,10 +200,21 @@ class Sketchbook:
                 found = found.beside(use)
         return found.transferred(query.root) if found is not None and self.transfer else found
 
+    def _united(self, query: Query, now: Snapshot, epoch: int | None) -> Use | None:
+        """Sketches that serve the query all together: what is left is what one of them leaves."""
+        assert query.root is not None
+        found: Use | None = None
+        for name in united_ones(now, query.root):
+            use = self._use(now, name, epoch)
+            if use is None:
+                return None
+            found = use if found is None else found.united(use)
+        return found
+
     def _use(self, now: Snapshot, name: str, epoch: int | None) -> Use | None:
         view = now.views[name]
         assert view.sketch is not None
-        fragments = fragments_in(self._content(now, view, epoch), view.sketch) if self._was_there(view, epoch) else None
+        fragments = fragments_in(self.content(now, view, epoch), view.sketch) if self._was_there(view, epoch) else None
         if fragments is None:
             return None
         ranges: dict[int, tuple[Ranges, ...]] = {}
@@ -212,14 +226,20 @@ class Sketchbook:
     def _was_there(self, view: ViewEntry, epoch: int | None) -> bool:
         return epoch is None or epoch >= self.session.epochs.history.began(view.name.lower())
 
-    def _content(self, now: Snapshot, view: ViewEntry, epoch: int | None) -> pa.RecordBatch:
+    def content(self, now: Snapshot, view: ViewEntry, epoch: int | None = None) -> pa.RecordBatch:
+        """The rows of a sketch."""
+        assert view.sketch is not None
+        # Where nobody knows any more what was needed then, it is as if a guard were violated.
+        unknown = pa.RecordBatch.from_pydict({"c0": pa.array([-1]), "c1": pa.array([0])})
+        if view.sketch.lazy:
+            found = self.lazily.rows(view, now, epoch)
+            return unknown if found is None else found
         if epoch is None:
             return now.contents(view).rows
         try:
             return self.session.epochs.at(view, epoch).rows
         except (HistoryGone, UnknownEpoch):
-            # Nobody knows any more what was needed then: as if a guard were violated.
-            return pa.RecordBatch.from_pydict({"c0": pa.array([-1]), "c1": pa.array([0])})
+            return unknown
 
     def frame(self, query: Query, now: Snapshot, use: Use | None, content: Backfill | None = None) -> DataFrame:
         """The query on Spark over the rows of its tables; with a sketch, over those that it says are needed."""
@@ -249,6 +269,12 @@ class Sketchbook:
         columns = [rows[name] for name in rows.columns]
         return rows.where(combined(ranges, columns, [part.dataType for part in entry.schema.fields]))
 
+    def _spent(self, now: Snapshot, name: str) -> float:
+        """The seconds that the last commit that reached a sketch spent on it."""
+        work = self.session.epochs.work
+        steps = (work.get(step) for step in now.catalog.behind(now.views[name]))
+        return sum(done.seconds for done in steps if done is not None and not done.rebuilt)
+
     def _is_worth(self, use: Use, query: Query, now: Snapshot) -> bool:
         assert query.root is not None
         scans = scans_of(query.root)
@@ -263,6 +289,11 @@ class Sketchbook:
     def files(self) -> Files:
         """The files of attached tables."""
         return Files(lambda: self.session.spark)
+
+    @cached_property
+    def lazily(self) -> Lazily:
+        """The sketches that are maintained when they are used."""
+        return Lazily(self.session, self.files)
 
     @property
     def _skipping(self) -> Skipping:

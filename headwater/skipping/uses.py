@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -56,6 +56,21 @@ class Usage:
         (self.skipping if skipping else self.plain).append(seconds)
         self.since += seconds
 
+    upkeep: float = 0.0
+    """Seconds that commits spent on the sketch, as far as that was noticed."""
+    noticed: int | None = None
+
+    def notice(self, epoch: int, seconds: float) -> None:
+        """At an epoch the last commit spent so much time on the sketch; those since the last notice are taken to be alike."""
+        if self.noticed is not None:
+            self.upkeep += (epoch - self.noticed) * seconds
+        self.noticed = epoch
+
+    @property
+    def is_worth_its_upkeep(self) -> bool:
+        """Whether uses saved more than commits spent; so long as it was not tried without, that is assumed."""
+        return self.seconds_saved is None or self.upkeep <= self.seconds_saved
+
     @property
     def seconds_saved(self) -> float | None:
         """What all uses together saved; None if the query was never measured without the sketch."""
@@ -78,6 +93,17 @@ class Use:
         """The ranges of both: what is left is what both leave."""
         numbers = {*self.ranges, *other.ranges}
         ranges = {number: (*self.ranges.get(number, ()), *other.ranges.get(number, ())) for number in numbers}
+        return Use((*self.sketches, *other.sketches), ranges)
+
+    def united(self, other: Use) -> Use:
+        """The fragments of both, which are of the same attributes: what is left is what one of them leaves."""
+        ranges = {
+            number: tuple(
+                replace(one, fragments=one.fragments | more.fragments)
+                for one, more in zip(parts, other.ranges[number], strict=True)
+            )
+            for number, parts in self.ranges.items()
+        }
         return Use((*self.sketches, *other.sketches), ranges)
 
     def transferred(self, root: Node) -> Use:

@@ -24,6 +24,21 @@ def test_what_has_become_slower_is_left() -> None:
     assert ways(usage, skipping=3.0, plain=2.0, times=10)[-1] is False
 
 
+def test_upkeep_is_set_against_what_is_saved() -> None:
+    usage = Usage()
+    usage.notice(10, 0.5)
+    usage.notice(14, 0.5)
+    assert usage.upkeep == 2.0
+    # Nobody knows yet how long the query takes without.
+    assert usage.is_worth_its_upkeep
+    usage.times, usage.seconds = 3, 3.0
+    usage.took(1.5, skipping=False)
+    assert usage.seconds_saved == 1.5
+    assert not usage.is_worth_its_upkeep
+    usage.times, usage.seconds = 6, 6.0
+    assert usage.is_worth_its_upkeep
+
+
 def test_the_other_way_is_tried_again_but_costs_little() -> None:
     for skipping, plain in ((1.0, 2.0), (1.0, 15.0), (2.0, 1.0), (1.2, 1.0)):
         taken = ways(Usage(), skipping, plain, times=500)
