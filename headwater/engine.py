@@ -29,7 +29,7 @@ from headwater.schema import arrow_of, arrow_schema
 from headwater.sources.attached import Source, at, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from headwater.runtime.outside import Outside, Place
     from headwater.session import Session
 
+# Questions whose plans are remembered.
+_REMEMBERED = 100
 STRATEGIES = ("auto", "counting", "absorption-lazy", "absorption-eager", "relative", "dred", "recompute")
 
 
@@ -53,6 +55,7 @@ class Engine:
         self.origins = Origins(self.analyser)
         self.engines = Engines(Connection(time_zone), SparkEvaluator(spark))
         self.definitions = Definitions(Compiler(self.engines), self.recompute)
+        self._questions: dict[str, tuple[Mapping[str, Entry], object, Query]] = {}
 
     def schema(self, described: str | StructType) -> StructType:
         """A table's columns, from DDL text or as Spark states them."""
@@ -88,13 +91,27 @@ class Engine:
     def analyse(self, query: str | DataFrame, now: Catalog, view: str | None = None) -> Query:
         """What Spark makes of a query over the tables and views there are, for a view of that name or for one answer."""
         if isinstance(query, str):
-            schemas = {entry.name: entry.schema for entry in now.shown.values()}
-            return recursive_query(self.analyser, query, schemas, view) or self.analyser.sql(query, schemas, view)
+            return self._asked(query, now) if view is None else self._read(query, now, view)
         if not hasattr(query, "_jdf"):
             raise NotSupported(
                 f"a view is made of SQL text or of a DataFrame of the same Spark session, not of {type(query).__name__}"
             )
         return self.analyser.frame(query, view)
+
+    def _read(self, text: str, now: Catalog, view: str | None) -> Query:
+        schemas = {entry.name: entry.schema for entry in now.shown.values()}
+        return recursive_query(self.analyser, text, schemas, view) or self.analyser.sql(text, schemas, view)
+
+    def _asked(self, text: str, now: Catalog) -> Query:
+        """What Spark made of a question the last time it was asked, if tables, views, functions and settings are the same."""
+        signature = self.analyser.signature()
+        known = self._questions.pop(text, None)
+        if known is None or known[0] is not now.shown or known[1] != signature:
+            known = (now.shown, signature, self._read(text, now, None))
+        self._questions[text] = known
+        while len(self._questions) > _REMEMBERED:
+            self._questions.pop(next(iter(self._questions)), None)
+        return known[2]
 
     def with_strategy(self, query: Query, strategy: str) -> Query:
         """The query with its recursion kept up to date by a strategy."""

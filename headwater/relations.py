@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.answers import Answer, change_table, table_of
+from headwater.delta import Delta
 from headwater.errors import InvalidOption, UnknownName
 from headwater.explanation import explained, maintenance, statistics
 from headwater.runtime.catalog import TableEntry, ViewEntry
@@ -175,9 +176,18 @@ class View(Relation):
     def subscribe(self, callback: Callable[[int, pa.Table], None]) -> Callable[[], None]:
         """Calls `callback(epoch, changes)` after each commit that changes the view; the function returned ends that."""
         self._at(self._session.snapshot)
-        return self._session.epochs.subscriptions.add(
-            self._name, lambda epoch, delta, names: callback(epoch, change_table(delta, names))
-        )
+
+        def told(epoch: int, changed: Callable[[], Delta], names: pa.Schema) -> None:
+            delta = changed()
+            if len(delta):
+                callback(epoch, change_table(delta, names))
+
+        return self._session.epochs.subscriptions.add(self._name, told)
+
+    def noticing(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Calls `callback()` after each commit that may have changed the view; the function returned ends that."""
+        self._at(self._session.snapshot)
+        return self._session.epochs.subscriptions.add(self._name, lambda _epoch, _changed, _names: callback())
 
     def write_to(  # noqa: PLR0913  (each a choice of its own)
         self,
@@ -302,6 +312,8 @@ class Sketch(View):
             accesses.append({**place, **size, "ranges": len(partition.intervals(chosen))})
         return {
             "valid": fragments is not None,
+            "maintain": "lazy" if self._captured.lazy else "eager",
+            "epoch": self._session.sketchbook.lazily.reached(view) if self._captured.lazy else now.epoch,
             "accesses": accesses,
             "guards": [
                 f"{guard.table}.{now.tables[guard.table].arrow.names[guard.column]} {guard.kind}"
@@ -311,6 +323,7 @@ class Sketch(View):
             "rows_skipped": usage.rows_skipped,
             "seconds_used": usage.seconds,
             "seconds_saved": usage.seconds_saved,
+            "seconds_of_upkeep": usage.upkeep,
             "maintenance": maintained,
         }
 
@@ -368,7 +381,19 @@ class Sketch(View):
         from headwater.skipping.sketching import fragments_in
 
         now = self._session.snapshot
-        return fragments_in(now.contents(self._at(now)).rows, self._captured)
+        return fragments_in(self._session.sketchbook.content(now, self._view(now)), self._captured)
+
+    def whole(self) -> tuple[int, pa.Table]:
+        """The number of the last epoch, and the numbers of accesses and fragments at it."""
+        now = self._session.snapshot
+        entry = self._view(now)
+        with self._session.noticing_damage():
+            rows = self._session.sketchbook.content(now, entry)
+        return now.epoch, table_of(Delta.inserting(rows), entry.arrow)
+
+    def __len__(self) -> int:
+        """How many fragments there are, of all accesses together."""
+        return self.arrow().num_rows
 
     @property
     def _captured(self) -> Captured:

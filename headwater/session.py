@@ -277,17 +277,30 @@ class Session(Workplace):
             self._define(self._engine.definitions.partitioned(now, made))
         return made
 
-    def create_sketch(self, name: str, query: str | DataFrame, *, on: On | None = None, fragments: int | None = None) -> Sketch:
+    def create_sketch(
+        self,
+        name: str,
+        query: str | DataFrame,
+        *,
+        on: On | None = None,
+        fragments: int | None = None,
+        maintain: str = "eager",
+    ) -> Sketch:
         """A sketch of a query: which ranges of the columns that `on` names by table its answer needs, kept up to date.
 
         The same query is then answered from these ranges only. Columns by which that could give another answer are refused.
         Without `on`, the query is asked, and of the columns that its answer shows the one is taken that leaves the fewest rows.
+        `maintain` is eager, by every commit, or lazy, when the sketch is used.
         """
+        from headwater.skipping.capturing import maintained, require_maintenance
+
+        require_maintenance(maintain)
         on = self._chosen(query) if on is None else on
         with self._defining() as now:
             self._require_free(name)
             analysed = self._engine.analyse(query, now, name)
             catalog, sketch, captured = self.capturing.sketched(now, analysed, on, fragments)
+            captured = maintained(captured, now, maintain)
             snapshot = replace(self.snapshot, catalog=catalog)
             self._define(self._engine.definitions.view(snapshot, name, sketch, "auto", captured))
         return Sketch(self, name.lower())
@@ -560,7 +573,10 @@ class Session(Workplace):
 
         if now.catalog.sketches and (content is None or epoch is not None):
             with self.noticing_damage():
-                return self.sketchbook.answer(query, now, plain, content, epoch)
+                found = self.sketchbook.answer(query, now, plain, content, epoch)
+            if content is None and self._reader is None and self._writer != get_ident():
+                self.capturing.review()
+            return found
         return plain()
 
     def _without_sketches(self, query: Query, text: str, now: Snapshot, given: Backfill | None) -> Answer:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from headwater.cluster.yard import Yards
     from headwater.compiler.linear import Engines
-    from headwater.definitions import Definition
+    from headwater.definitions import Definition, Definitions
     from headwater.engine import Engine
     from headwater.frontend.catalyst import Query
     from headwater.runtime.catalog import Entry, Snapshot
@@ -104,6 +104,11 @@ class Workplace:
         """The engine; made for a time zone, if it is not there yet and one is given."""
         self._zone = self._zone or zone
         return self._engine
+
+    @property
+    def definitions(self) -> Definitions:
+        """What makes steps of queries."""
+        return self._engine.definitions
 
     @property
     def engines(self) -> Engines:

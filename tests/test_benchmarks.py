@@ -43,7 +43,7 @@ SOME = [
     ("recursion", "shortest paths, random"),
     ("cluster", "join"),
     ("attached", "TPC-H, attached"),
-    ("sketches", "use, join"),
+    ("sketches", "fragments"),
     ("streams", "change feed"),
 ]
 

@@ -95,9 +95,10 @@ class Functions:
         """The variables that the function depends on."""
         return {int(name[1:]) for name in self._bdd.support(function)}
 
-    def one_of(self, function: Any) -> tuple[Any, int]:  # noqa: ANN401  (functions)
-        """One conjunction of variables that makes a monotone function true, and a mask of them."""
-        cube, mask, negated = self.true, 0, False
+    def one_of(self, function: Any) -> tuple[Any, list[int]]:  # noqa: ANN401  (functions)
+        """One conjunction of variables that makes a monotone function true, and which they are."""
+        cube, negated = self.true, False
+        variables: list[int] = []
         while function.var is not None:
             negated ^= function.negated
             low, high, name = function.low, function.high, function.var
@@ -105,11 +106,11 @@ class Functions:
             if (~low if negated else low) == self.false:
                 number = int(name[1:])
                 cube &= self._variables[number]
-                mask |= 1 << number
+                variables.append(number)
                 function = high
             else:
                 function = low
-        return cube, mask
+        return cube, variables
 
     def minimal_sets(self, function: Any, limit: int | None = None) -> list[frozenset[int]]:  # noqa: ANN401  (a function)
         """The least sets of variables that make a monotone function true: its prime implicants; at most `limit`.

@@ -127,6 +127,36 @@ def _multijoin(node: plan.MultiJoin, kept: list[int]) -> tuple[plan.Node, Places
     return cut, _numbered(kept)
 
 
+def columns_read(node: plan.Node, needed: Iterable[int] | None = None) -> list[set[int]]:
+    """The columns that are read of each scan, from the top, if these of the node are needed: all of them, unless stated."""
+    wanted = set(range(len(node.types))) if needed is None else set(needed)
+    if isinstance(node, plan.Scan):
+        return [wanted]
+    reads = zip(node.children, _below(node, wanted), strict=True)
+    return [read for child, below in reads for read in columns_read(child, below)]
+
+
+def _below(node: plan.Node, wanted: set[int]) -> list[set[int] | None]:  # noqa: PLR0911  (one case a kind)
+    """The columns that a node reads of each child; None for all."""
+    match node:
+        case plan.Project(expressions=expressions):
+            return [_read(expressions[i] for i in wanted)]
+        case plan.Filter(condition=condition):
+            return [wanted | columns_of(condition)]
+        case plan.Sort(order=order):
+            return [wanted | _read(key.expression for key in order)]
+        case plan.Aggregate(keys=keys, outputs=outputs):
+            return [_read([*keys, *outputs])]
+        case plan.Union():
+            return [wanted] * len(node.inputs)
+        case plan.Join(condition=condition):
+            width = len(node.left.types)
+            used = wanted | (set() if condition is None else columns_of(condition))
+            flag = {width} if node.kind == "existence" and (condition is None or width not in columns_of(condition)) else set()
+            return [{i for i in used if i < width}, {i - width for i in used - flag if i >= width}]
+    return [None] * len(node.children)
+
+
 def _read(expressions: Iterable[Expression]) -> set[int]:
     return {i for part in expressions for i in columns_of(part)}
 

@@ -180,7 +180,7 @@ class Analyser:
 
     def clone(self) -> SparkSession:
         """A session like the user's, without tables: that of last time, unless their functions or settings are others now."""
-        signature = self._signature()
+        signature = self.signature()
         if self._cloned is None or self._cloned[0] != signature:
             session = SparkSession(self._spark.sparkContext, self._spark._jsparkSession.cloneSession())
             for name, value in _CONFIGURATION.items():
@@ -189,7 +189,7 @@ class Analyser:
         self._cloned[1]._jsparkSession.sessionState().catalog().clearTempTables()
         return self._cloned[1]
 
-    def _signature(self) -> tuple[Any, ...]:
+    def signature(self) -> tuple[Any, ...]:
         """What tells two states of the user's session apart: the functions they registered, and its settings."""
         state = self._spark._jsparkSession.sessionState()
         catalog = state.catalog()

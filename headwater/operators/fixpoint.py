@@ -43,7 +43,9 @@ import pyarrow.compute as pc
 
 from headwater.delta import Delta
 from headwater.errors import RecursionLimit
+from headwater.operators import rounds as compiled_rounds
 from headwater.operators.arrange import Arrange
+from headwater.operators.bodies import Program, program_of
 from headwater.operators.operator import Input, Operator, schema_of
 from headwater.operators.ordering import column_ranks
 from headwater.operators.settling import Found, settled
@@ -163,6 +165,20 @@ class Fixpoint(Operator):
         return tuple(schema_of((*relation.types, RANK)) for relation in self.relations)
 
     @cached_property
+    def program(self) -> Program | None:
+        """What compiled rounds run in place of the body; None if it is not for them."""
+        return program_of(self)
+
+    @cached_property
+    def arranging(self) -> frozenset[int]:
+        """The lines that keep rows, and those that lead to them."""
+        found: set[int] = set()
+        for i, line in reversed(list(enumerate(self.lines))):
+            if i in found or isinstance(line.operator, Arrange):
+                found |= {i, *(source - len(self.relations) for source in line.inputs)}
+        return frozenset(i for i in found if i >= 0)
+
+    @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
         """Where the states of each line are."""
         ends = np.cumsum([len(self.relations), *(len(line.operator.start()[0]) for line in self.lines)]).tolist()
@@ -198,14 +214,39 @@ class _Epoch:
         self._latest = 0
 
     def run(self) -> tuple[State, Delta]:
-        self._follow([None] * len(self._derived), [Input(i.delta, i.before, i.after) for i in self._inputs])
+        nothing: list[Delta | None] = [None] * len(self._derived)
+        derived = self._derive(nothing, [Input(i.delta, i.before, i.after) for i in self._inputs])
         later = [Input(_none(i.delta), i.after, i.after) for i in self._inputs]
+        program = self._fixpoint.program
+        if program is not None:
+            after = [each.after for each in self._inputs]
+            finished = compiled_rounds.run(self._fixpoint, program, derived, self._derived, after)
+            if finished is not None:
+                return self._finish(finished, later)
+        self._count_all(derived, nothing)
         while self._heap or self._contending:
             emitted = self._next_round() if self._heap else self._best()
             self._done += 1
             if any(delta is not None for delta in emitted):
                 self._require_bounded(emitted)
                 self._follow(emitted, later)
+        return self._ended()
+
+    def _finish(self, epoch: compiled_rounds.Epoch, later: list[Input]) -> tuple[State, Delta]:
+        """Takes over what compiled rounds found: derivations, and rows for whom the body looks up."""
+        fixpoint = self._fixpoint
+        for relation, delta in enumerate(epoch.derivations):
+            if delta is not None:
+                self._derived[relation] = self._derived[relation].insert(delta)
+        if any(delta is not None for delta in epoch.rows):
+            self._derive(epoch.rows, later, fixpoint.arranging)
+        result = epoch.rows[fixpoint.result]
+        if result is not None:
+            self._results.append(result.select(range(len(fixpoint.types))))
+        self._done, self._latest = epoch.done, epoch.latest
+        return self._ended()
+
+    def _ended(self) -> tuple[State, Delta]:
         output = consolidate(Delta.concat(self._results)) if self._results else self._fixpoint.nothing()
         states = [part for line in self._states for part in line]
         return (*self._derived, *states, self._counted()), output
@@ -279,19 +320,28 @@ class _Epoch:
     # -- the body
 
     def _follow(self, emitted: list[Delta | None], inputs: list[Input]) -> None:
-        """Takes what relations emitted, and what inputs changed, through the body; what it derives is counted and waits."""
+        """Takes what relations emitted through the body; what it derives is counted and waits."""
+        self._count_all(self._derive(emitted, inputs), emitted)
+
+    def _derive(
+        self, emitted: list[Delta | None], inputs: list[Input], only: Collection[int] | None = None
+    ) -> list[Delta | None]:
+        """What each body derives of what relations emitted and what inputs changed; or no more than some of the lines do."""
         fixpoint = self._fixpoint
         deltas: list[Delta | None] = [*emitted, *([None] * len(fixpoint.lines))]
         before: list[State] = [*self._states]
         for i, line in enumerate(fixpoint.lines):
+            if only is not None and i not in only:
+                continue
             arrived = [self._arrived(source, deltas, inputs, before) for source in line.inputs]
             if any(len(each.delta) for each in arrived):
                 self._states[i], delta = line.operator.step(self._states[i], arrived)
                 deltas[len(emitted) + i] = delta if len(delta) else None
-        for relation, body in enumerate(fixpoint.bodies):
-            derived = deltas[body] if body >= 0 else inputs[-1 - body].delta
-            marks = emitted[relation]
-            self._count(relation, derived, marks)
+        return [deltas[body] if body >= 0 else inputs[-1 - body].delta for body in fixpoint.bodies]
+
+    def _count_all(self, derived: list[Delta | None], marks: list[Delta | None]) -> None:
+        for relation in range(len(derived)):
+            self._count(relation, derived[relation], marks[relation])
 
     def _arrived(self, source: int, deltas: list[Delta | None], inputs: list[Input], before: list[State]) -> Input:
         if source < 0:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _NONE: States = MappingProxyType({})
 NOTHING_OUTSIDE: Outer = MappingProxyType({})
 _NOTHING_LOST: Mapping[Step, Exception] = MappingProxyType({})
+_NOTHING_GIVEN: Mapping[Step, Delta] = MappingProxyType({})
 # So many rows are in memory at a time where a sum takes them in.
 _SLICE = 1 << 18
 # Of fewer changed rows, all pairs of a join may be made at once.
@@ -197,10 +198,11 @@ class Backfill:
         readers: Mapping[Step, Step],
         lost: Mapping[Step, Exception] = _NOTHING_LOST,
         outer: Outer = NOTHING_OUTSIDE,
+        given: Mapping[Step, Delta] = _NOTHING_GIVEN,
     ) -> None:
         """`readers` maps a step to an arrangement of its output, if there is one.
 
-        `lost` are tables whose rows are gone, `outer` those of which some are outside.
+        `lost` are tables whose rows are gone, `outer` those of which some are outside, `given` what steps are said to give.
         """
         self.outer = outer
         self.built: dict[Step, State] = {}
@@ -208,7 +210,7 @@ class Backfill:
         self._existing = states
         self._readers = readers
         self._lost = lost
-        self._contents: dict[Step, Delta] = {}
+        self._contents: dict[Step, Delta] = dict(given)
         self._passing: set[Step] = set()
 
     def build(self, steps: Sequence[Step]) -> None:

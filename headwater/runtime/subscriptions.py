@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from contextlib import suppress
+from functools import cache
 from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from headwater.delta import Delta
     from headwater.runtime.history import Change
 
-    # Gets the epoch, what changed, and the view's columns under the users' names.
-    Subscriber = Callable[[int, Delta, pa.Schema], None]
+    # Gets the epoch, what changed if it asks for it, and the view's columns under the users' names.
+    Subscriber = Callable[[int, Callable[[], Delta], pa.Schema], None]
 
 _log = logging.getLogger("headwater")
 
@@ -78,11 +79,9 @@ class Subscriptions:
                 self._busy = False
 
     def _tell(self, name: str, subscribers: tuple[Subscriber, ...], epoch: int, raw: Delta, names: pa.Schema) -> None:
-        delta = consolidate(raw.select(range(len(names))))
-        if not len(delta):
-            return
+        changed = cache(lambda: consolidate(raw.select(range(len(names)))))
         for subscriber in subscribers:
             try:
-                subscriber(epoch, delta, names)
+                subscriber(epoch, changed, names)
             except Exception:  # noqa: BLE001  (whatever a user's function may raise)
                 _log.exception("A subscriber of view %r failed; epoch %d is committed all the same", name, epoch)

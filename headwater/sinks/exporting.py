@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from headwater.relations import View
 
 OF = ("content", "changes")
+# Seconds in which epochs come together, so that a quick succession of commits wakes the thread now and then, and not each time.
+_GATHERING = 0.01
 _log = logging.getLogger("headwater")
 
 
@@ -98,7 +100,7 @@ class Export:
         self._changed = Condition()
         self._thread: Thread | None = None
         self._over = True
-        self._told = 0
+        self._told = self._awaited = 0
         self._written: int | None = None
         self._reached = -1
         self._failures = 0
@@ -110,7 +112,7 @@ class Export:
         if self._thread is not None and self._thread.is_alive():
             return
         self._over, self._error, self._failures, self._since = False, None, 0, monotonic()
-        self._unsubscribe = self._view.subscribe(self._notice)
+        self._unsubscribe = self._view.noticing(self._notice)
         self._thread = Thread(target=self._run, name=f"headwater-export-{self.name}", daemon=True)
         self._thread.start()
 
@@ -128,8 +130,10 @@ class Export:
         wanted = self._now()
         with self._changed:
             self._told += 1
+            self._awaited += 1
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._reached >= wanted or self._over or self._error is not None)
+            self._awaited -= 1
         if self._error is not None:
             raise ExportFailed(
                 f"export {self.name!r} has stopped: {self._error}; resume it when that is mended"
@@ -144,7 +148,7 @@ class Export:
         error = None if self._error is None else str(self._error)
         return Written("failed" if error else state, self._written, lag, waiting, self._failures, error)
 
-    def _notice(self, epoch: int, changes: pa.Table) -> None:  # noqa: ARG002  (as subscribers are called)
+    def _notice(self) -> None:
         with self._changed:
             self._told += 1
             self._changed.notify_all()
@@ -157,6 +161,7 @@ class Export:
                     with self._changed:
                         self._changed.notify_all()
                         self._changed.wait_for(lambda told=told: self._told != told or self._over)  # type: ignore[misc]
+                        self._changed.wait_for(lambda: self._awaited or self._over, _GATHERING)
         finally:
             with self._changed:
                 self._changed.notify_all()

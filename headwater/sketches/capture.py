@@ -27,13 +27,13 @@ from headwater.algebra import plan
 from headwater.algebra.expressions import Call, Column, Expression, Literal, moved
 from headwater.annotations.fragments import FRAGMENT, Partition
 from headwater.compiler.joins import all_of, analyse
-from headwater.sketches.safety import Unsafe
+from headwater.sketches.facts import Unsafe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from headwater.sketches.captured import Captured
-    from headwater.sketches.safety import Access, Guard
+    from headwater.sketches.facts import Access, Guard
 
     TypeOf = Callable[[Expression], pa.DataType]
 
@@ -157,6 +157,8 @@ class _Capture:
                 return _expand(node, children[0])
             case plan.Generate():
                 return _generate(node, children[0])
+            case plan.Window():
+                return _window(node, children[0])
             case plan.Union():
                 return _union(node, [self._marked(child) for child in children])
             case plan.Join():
@@ -307,6 +309,14 @@ def _generate(node: plan.Generate, child: Annotated) -> Annotated:
     order = [*range(kept), *range(kept + len(extra), kept + len(extra) + made), *range(kept, kept + len(extra))]
     places = {column: len(node.types) + i for i, column in enumerate(extra)}
     return child.over(plan.picked(generated, order), places, len(node.types))
+
+
+def _window(node: plan.Window, child: Annotated) -> Annotated:
+    """It is partitioned by the attributes, so whatever else its partition has is in the fragments of the row itself."""
+    if any(column >= child.width for column in child.extra):
+        # Its functions are Spark's, which takes rows as they are.
+        raise Unsafe("Window", "its rows do not show the columns by which tables are sketched")
+    return replace(child, node=replace(node, child=child.node), width=len(node.types))
 
 
 def _union(node: plan.Union, children: list[Annotated]) -> Annotated:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from headwater.annotations.fragments import Partition
     from headwater.frontend.catalyst import Query
-    from headwater.sketches.safety import Guard
+    from headwater.sketches.facts import Guard
 
 
 @dataclass(frozen=True)
@@ -28,3 +28,5 @@ class Captured:
     accesses: tuple[Covered, ...]
     barriers: frozenset[int]
     guards: tuple[Guard, ...]
+    lazy: bool = field(default=False, metadata={"later": True})
+    """Whether it is brought up to date when it is used, and not by every commit."""

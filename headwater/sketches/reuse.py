@@ -34,13 +34,15 @@ from headwater.sketches.comparing import (
     tightened,
     value_of,
 )
-from headwater.sketches.safety import State, Unsafe, barriers, of_group
+from headwater.sketches.facts import State, Unsafe
+from headwater.sketches.groups import of_group
+from headwater.sketches.safety import barriers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from headwater.sketches.captured import Captured
-    from headwater.sketches.safety import Facts
+    from headwater.sketches.facts import Facts
 
 _MIRRORED = {"GreaterThan": "LessThan", "GreaterThanOrEqual": "LessThanOrEqual"}
 _MIRRORED |= {smaller: larger for larger, smaller in _MIRRORED.items()} | {"EqualTo": "EqualTo"}
@@ -146,7 +148,7 @@ def _atom(one: Expression, other: Expression, child: Pairing) -> Atom:
     columns = tuple(frozenset([column]) for column in sorted(columns_of(one)))
     if one == other and all(child.is_equal(Column(i, pa.null())) for i in columns_of(one)):
         return Atom(columns, tight=True, slack=True)
-    stated, wanted = _normal(one), _normal(other)
+    stated, wanted = comparison(one), comparison(other)
     _require(stated is not None and wanted is not None)
     assert stated is not None
     assert wanted is not None
@@ -157,7 +159,7 @@ def _atom(one: Expression, other: Expression, child: Pairing) -> Atom:
     return Atom(columns, tight, _implies(function, _INVERSE.get(relation, relation), limits, wanted_limits))
 
 
-def _normal(condition: Expression) -> tuple[str, Expression, tuple[Any, ...]] | None:
+def comparison(condition: Expression) -> tuple[str, Expression, tuple[Any, ...]] | None:
     """A comparison with constants: what is compared, how, and the constants as values that can be ordered."""
     if not isinstance(condition, Call):
         return None

@@ -12,13 +12,10 @@ true of the first; then nothing can appear that is not in the answer, and what i
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import inf
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from headwater.algebra import plan
-from headwater.algebra.expressions import Call, Column, Expression, walk
+from headwater.algebra.expressions import Call, Column, Expression
 from headwater.algebra.texts import text_of
 from headwater.compiler.joins import analyse
 from headwater.compiler.linear import conjuncts
@@ -30,76 +27,19 @@ from headwater.sketches.comparing import (
     UNKNOWN,
     Value,
     either,
-    is_exact,
     tightened,
     unsteady,
     value_of,
 )
+from headwater.sketches.facts import Facts, State, Unsafe
+from headwater.sketches.groups import of_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    # The number of a scan in the plan, from the top, and a column of its table.
-    Access = tuple[int, int]
+    from headwater.sketches.facts import Access
 
-# What depends on the order in which rows come.
-_ARBITRARY = {"First", "Last", "AnyValue", "CollectList", "ListAgg", "MaxBy", "MinBy"}
-_ARBITRARY |= {"ApproximatePercentile", "HyperLogLogPlusPlus", "PythonUDAF"}
 _LOST = {"anti": "right", "left": "right", "existence": "right", "single": "right", "right": "left", "full": "both"}
-
-
-class Unsafe(Exception):
-    """The operator at which a sketch would change the answer, and why."""
-
-    def __init__(self, operator: str, reason: str) -> None:
-        super().__init__(f"{operator}: {reason}")
-        self.operator = operator
-        self.reason = reason
-
-
-@dataclass(frozen=True)
-class Guard:
-    """A fact that a sketch relies on: `kind` is "≥ 0", "≤ 0" or "not null"."""
-
-    table: str
-    column: int
-    kind: str
-
-
-@dataclass(frozen=True)
-class State:
-    """What is known of the rows that an operator gives.
-
-    `sights` are the columns that equal the attribute of an access; `key` are columns that tell all rows apart.
-    """
-
-    values: tuple[Value, ...]
-    sights: Mapping[Access, frozenset[int]] = field(default_factory=dict)
-    cut: bool = False
-    key: frozenset[int] | None = None
-
-    def lookup(self, expression: Expression) -> Value | None:
-        return self.values[expression.index] if isinstance(expression, Column) else None
-
-    @property
-    def whole(self) -> State:
-        """The same behind a barrier."""
-        return State(tuple(replace(value, relation=EQUAL) for value in self.values), {}, cut=False, key=self.key)
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is known of tables: the columns that tell rows apart, columns that are never NULL, and what is relied on."""
-
-    keys: Mapping[str, frozenset[int]] = field(default_factory=dict)
-    never_null: frozenset[tuple[str, int]] = frozenset()
-    guards: frozenset[Guard] = frozenset()
-
-    def value(self, table: str, column: int) -> Value:
-        low = 0.0 if Guard(table, column, "≥ 0") in self.guards else -inf
-        high = 0.0 if Guard(table, column, "≤ 0") in self.guards else inf
-        certain = (table, column) in self.never_null or Guard(table, column, "not null") in self.guards
-        return Value(EQUAL, low, high, nullable=not certain)
 
 
 def barriers(root: plan.Node, accesses: Collection[Access], facts: Facts) -> frozenset[int]:
@@ -323,51 +263,6 @@ def _aggregate(node: plan.Aggregate, children: list[State]) -> State:
     places = [next((i for i, output in enumerate(node.outputs) if output == key), None) for key in node.keys]
     whole = frozenset(place for place in places if place is not None)
     return State(values, _moved(child.sights, copies), key=whole if None not in places else None)
-
-
-def of_group(call: Call, child: State, *, sketched: bool, grouped: bool) -> Value:
-    """What is known of an aggregate of a group of which rows may be missing."""
-    function, *conditions = call.arguments
-    assert isinstance(function, Call)
-    _require(
-        not sketched or function.function not in _ARBITRARY,
-        "Aggregate",
-        f"{function.function.lower()} depends on the order in which rows come",
-    )
-    inner = [value_of(part, child.lookup) for part in function.arguments]
-    distinct = call.option("isDistinct") == "true"
-    steady = all(value_of(part, child.lookup).relation == EQUAL for part in conditions)
-    of_equals = all(part.relation == EQUAL for part in inner)
-    if function.function == "Count":
-        known = steady and (not distinct or of_equals) and all(part.relation != UNKNOWN for part in inner)
-        return Value(LESS if known else UNKNOWN, 0, inf, nullable=False)
-    if not inner or not steady or (distinct and not of_equals):
-        return Value(UNKNOWN)
-    (only, *_), nullable = inner, not grouped or inner[0].nullable or bool(conditions)
-    match function.function:
-        case "Max":
-            return Value(LESS if only.relation in (EQUAL, LESS) else UNKNOWN, only.low, only.high, nullable)
-        case "Min":
-            return Value(GREATER if only.relation in (EQUAL, GREATER) else UNKNOWN, only.low, only.high, nullable)
-        case "Sum":
-            return replace(_sum(function, only), nullable=nullable)
-    return Value(UNKNOWN)
-
-
-def _sum(function: Call, only: Value) -> Value:
-    low, high = (0.0 if only.low >= 0 else -inf), (0.0 if only.high <= 0 else inf)
-    # Doubles are added in any order, so a sum of more of them is not always the larger one.
-    if not is_exact(function) or _may_round(function.arguments[0]):
-        return Value(UNKNOWN, low, high)
-    if only.low >= 0 and only.relation in (EQUAL, LESS):
-        return Value(LESS, low, high)
-    if only.high <= 0 and only.relation in (EQUAL, GREATER):
-        return Value(GREATER, low, high)
-    return Value(UNKNOWN, low, high)
-
-
-def _may_round(expression: Expression) -> bool:
-    return any(part.type is not None and pa.types.is_floating(part.type) for part in walk(expression))
 
 
 def _limit(node: plan.Limit, children: list[State]) -> State:

@@ -18,7 +18,7 @@ from headwater.compiler.joins import analyse
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headwater.sketches.safety import Access
+    from headwater.sketches.facts import Access
 
     # For each column of a node, the access that it comes from as it is.
     Sources = list[Access | None]

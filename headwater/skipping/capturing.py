@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.delta import one_batch
-from headwater.errors import NotSupported
+from headwater.errors import InvalidOption, NotSupported
 from headwater.skipping.partitioning import Attribute, column_of, partition_at, partition_of, require_count
 from headwater.skipping.reading import Ranges, is_possible
 from headwater.skipping.sketching import chosen, known_partition, safe_and_visible, scans_of, sketch_query, template_of, wanted
@@ -29,11 +29,15 @@ if TYPE_CHECKING:
     from headwater.frontend.catalyst import Query
     from headwater.runtime.catalog import Catalog, TableEntry
     from headwater.session import Session
-    from headwater.sketches.safety import Access, Guard
+    from headwater.sketches.captured import Captured
+    from headwater.sketches.facts import Access, Guard
     from headwater.skipping.sketching import On
 
+MAINTENANCE = ("eager", "lazy")
 # A kind of query that was asked so often will be asked again.
 _OFTEN = 5
+# How the names of sketches begin that come by themselves.
+_LEARNT = "auto_"
 
 
 @dataclass
@@ -42,6 +46,7 @@ class Capturing:
 
     session: Session
     learns: bool = False
+    often: int = _OFTEN
     seen: dict[Node, int] = field(default_factory=dict)
 
     def partition(
@@ -113,6 +118,17 @@ class Capturing:
                 best = (share, {table.name: table.arrow.names[column]})
         return None if best is None else best[1]
 
+    def review(self) -> None:
+        """Drops sketches that came by themselves and cost commits more than they save; the next ones come half as soon."""
+        if not self.learns:
+            return
+        for name in list(self.session.snapshot.catalog.sketches):
+            if name.startswith(_LEARNT) and not self.session.sketchbook.used(name).is_worth_its_upkeep:
+                self.session.drop_sketch(name)
+                self.session.sketchbook.usage.pop(name, None)
+                self.seen.clear()
+                self.often *= 2
+
     def notice(self, query: Query, answer: Answer) -> None:
         """A query was answered without a sketch: makes one if its like was seen often enough, and one would be worth it."""
         now = self.session.snapshot
@@ -122,9 +138,22 @@ class Capturing:
             return
         kind = template_of(query.root)
         self.seen[kind] = self.seen.get(kind, 0) + 1
-        if self.seen[kind] != _OFTEN:
+        if self.seen[kind] != self.often:
             return
         on = self.choose(query, answer.arrow())
         if on is not None:
-            number = next(i for i in count(1) if f"auto_{i}" not in now.entries)
-            self.session.create_sketch(f"auto_{number}", query.text, on=on)
+            number = next(i for i in count(1) if f"{_LEARNT}{i}" not in now.entries)
+            self.session.create_sketch(f"{_LEARNT}{number}", query.text, on=on)
+
+
+def require_maintenance(maintain: str) -> None:
+    if maintain not in MAINTENANCE:
+        raise InvalidOption(f"maintain is one of {', '.join(MAINTENANCE)}, not {maintain!r}")
+
+
+def maintained(sketch: Captured, now: Catalog, maintain: str) -> Captured:
+    """The sketch as it is to be kept up to date: eager or lazy."""
+    views = sorted(name for name in sketch.query.sources if name.lower() not in now.tables)
+    if maintain == "lazy" and views:
+        raise NotSupported(f"a sketch of a query over views ({', '.join(views)}) is maintained by every commit, not lazily")
+    return replace(sketch, lazy=maintain == "lazy")

@@ -8,6 +8,7 @@ Footers leave NaN out of least and greatest values, so for floating-point attrib
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    from pyarrow.parquet import FileMetaData
 
     from headwater.annotations.fragments import Partition
     from headwater.skipping.reading import Ranges
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 class Group:
     """A row group: its rows, the least and greatest value of the attribute (None: not known), and whether it has NULLs."""
 
+    number: int
     rows: int
     least: Any
     greatest: Any
@@ -45,11 +49,12 @@ class Footers:
 
     def needed(self, ranges: Ranges) -> dict[str, list[Group]]:
         """The row groups that can have rows in the ranges, of those files that have any."""
-        found = {}
-        for file, groups in self.groups.items():
-            kept = [group for group, meets in zip(groups, _meet(groups, ranges.partition, ranges.coarse), strict=True) if meets]
-            if kept:
-                found[file] = kept
+        every = [(file, group) for file, groups in self.groups.items() for group in groups]
+        found: dict[str, list[Group]] = {}
+        meets = _meet([group for _, group in every], ranges.partition, ranges.coarse)
+        for (file, group), is_met in zip(every, meets, strict=True):
+            if is_met:
+                found.setdefault(file, []).append(group)
         return found
 
 
@@ -72,30 +77,56 @@ def _meet(groups: Sequence[Group], partition: Partition, fragments: Collection[i
     return found
 
 
-def read_footers(files: Sequence[str], column: str, kind: pa.DataType) -> Footers | None:
-    """The footers of Parquet files; None if they cannot be read here, or the attribute is no column of that type in them."""
+@dataclass(frozen=True)
+class Described:
+    """A Parquet file: what its footer says."""
+
+    footer: FileMetaData
+
+    @cached_property
+    def columns(self) -> dict[str, tuple[str, pa.DataType]]:
+        """Its columns, and their types, by their names in lower case; none if two differ in nothing but case."""
+        fields = list(self.footer.schema.to_arrow_schema())
+        found = {field.name.lower(): (field.name, field.type) for field in fields}
+        return found if len(found) == len(fields) else {}
+
+    def groups(self, column: str, kind: pa.DataType) -> tuple[Group, ...] | None:
+        """Its row groups, as to a column; None if that is not there in this type."""
+        name, found = self.columns.get(column.lower(), (column, None))
+        if found != kind:
+            return None
+        places = [i for i in range(self.footer.num_columns) if self.footer.schema.column(i).path == name]
+        return tuple(_group(number, self.footer.row_group(number), places[0]) for number in range(self.footer.num_row_groups))
+
+
+def described(files: Sequence[str]) -> dict[str, Described] | None:
+    """The footers of Parquet files; None if they cannot be read here."""
     from pyarrow import fs, parquet
 
-    found: dict[str, tuple[Group, ...]] = {}
+    found = {}
     for file in files:
         try:
             system, path = fs.FileSystem.from_uri(file)
-            described = parquet.read_metadata(path, filesystem=system)
+            found[file] = Described(parquet.read_metadata(path, filesystem=system))
         except (OSError, pa.ArrowException, ValueError):
             return None
-        names = [described.schema.column(i).path.lower() for i in range(described.num_columns)]
-        if column.lower() not in names:
+    return found
+
+
+def footers_of(files: Mapping[str, Described], column: str, kind: pa.DataType) -> Footers | None:
+    """What files say of an attribute; None if it is no column of that type in one of them."""
+    found = {}
+    for file, description in files.items():
+        groups = description.groups(column, kind)
+        if groups is None:
             return None
-        place = names.index(column.lower())
-        if described.schema.to_arrow_schema().field(described.schema.column(place).path).type != kind:
-            return None
-        found[file] = tuple(_group(described.row_group(i), place) for i in range(described.num_row_groups))
+        found[file] = groups
     return Footers(found)
 
 
-def _group(described: Any, place: int) -> Group:  # noqa: ANN401  (of pyarrow)
+def _group(number: int, described: Any, place: int) -> Group:  # noqa: ANN401  (of pyarrow)
     stated = described.column(place).statistics
     if stated is None or not stated.has_min_max:
-        return Group(described.num_rows, None, None, has_null=True)
+        return Group(number, described.num_rows, None, None, has_null=True)
     has_null = not stated.has_null_count or stated.null_count > 0
-    return Group(described.num_rows, stated.min, stated.max, has_null=has_null)
+    return Group(number, described.num_rows, stated.min, stated.max, has_null=has_null)

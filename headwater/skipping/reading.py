@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
     from pyspark.sql.types import DataType
 
-    from headwater.annotations.fragments import Partition
+    from headwater.annotations.fragments import Interval, Partition
     from headwater.frontend.catalyst import Query
 
     Jvm = Any
 
 # A condition of more intervals than this costs more than it saves.
 MOST_INTERVALS = 200
+# So many are compared with one by one.
+_FEW_INTERVALS = 16
 _LIMITS = ("GlobalLimit", "LocalLimit", "Offset", "Project")
 
 
@@ -74,13 +76,46 @@ class Ranges:
 
     def inside(self, values: pa.Array) -> NDArray[np.bool_]:
         """Which values of the attribute are in the fragments."""
+        runs = self.partition.intervals(self.coarse)
+        if len(runs) <= _FEW_INTERVALS and _is_whole(values.type):
+            return self._between(values, runs)
         chosen = np.zeros(self.partition.count, np.bool_)
         chosen[list(self.coarse)] = True
         return chosen[self.partition.fragments(values)]
 
+    def _between(self, values: pa.Array, runs: Sequence[Interval]) -> NDArray[np.bool_]:
+        """The same by comparing values with the ends of few intervals, which is quicker than to look for their fragments."""
+        numbers = _numbers(values)
+        found = np.zeros(len(values), np.bool_)
+        for run in runs:
+            low, high = (None if end is None else _number(end) for end in self.partition.ends(run))
+            part = np.ones(len(values), np.bool_) if low is None else numbers >= low
+            found |= part if high is None else part & (numbers < high)
+        if values.null_count:
+            missing = values.is_null().to_numpy(zero_copy_only=False)
+            found = found | missing if self.partition.null in self.coarse else found & ~missing
+        return found
+
     def kept(self, rows: pa.Table) -> pa.Table:
         """Those of rows of the table that are in the fragments."""
         return rows.filter(pa.array(self.inside(one_batch(rows.select([self.column])).column(0))))
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    """Whether values are kept as whole numbers that are in the order of the values."""
+    return pa.types.is_signed_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind)
+
+
+def _numbers(values: pa.Array) -> NDArray[Any]:
+    width = np.int32 if pa.types.is_date32(values.type) else np.int64
+    plain = values if pa.types.is_integer(values.type) else values.cast(pa.from_numpy_dtype(width))
+    return plain.fill_null(0).to_numpy(zero_copy_only=False) if plain.null_count else plain.to_numpy()
+
+
+def _number(value: pa.Scalar) -> int:
+    if pa.types.is_integer(value.type):
+        return int(value.as_py())
+    return int(value.cast(pa.int32() if pa.types.is_date32(value.type) else pa.int64()).as_py())
 
 
 def _either(above: Column | None, below: Column | None, attribute: Column) -> Column:

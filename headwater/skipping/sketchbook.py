@@ -7,57 +7,49 @@ query is answered as any other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from headwater.algebra.plan import Limit, walk
 from headwater.answers import Answer, table_of
+from headwater.compiler.pruning import columns_read
 from headwater.delta import Delta
 from headwater.errors import HistoryGone, InvalidOption, NotSupported, UnknownEpoch
 from headwater.runtime.catalog import TableEntry
 from headwater.runtime.driver import Backfill
-from headwater.runtime.outside import Content
-from headwater.skipping.footers import Footers, read_footers
+from headwater.skipping.files import Files, inside
+from headwater.skipping.lazily import Lazily
 from headwater.skipping.reading import Ranges, Skipping, combined, is_possible
 from headwater.skipping.scanned import Scanned, SkippingReport, scans
 from headwater.skipping.sketching import (
     are_safe_together,
     fragments_in,
     scans_of,
+    united_ones,
     usable,
 )
 from headwater.skipping.uses import MOST, Usage, Use, counts_of
-from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
     from headwater.compiler.dataflow import Step
     from headwater.frontend.catalyst import Query
-    from headwater.operators.operator import State
     from headwater.runtime.catalog import Snapshot, ViewEntry
     from headwater.session import Session
 
 MODES = ("auto", "always", "never")
-# Fewer rows than this in the engine's own tables are summed up sooner than a Spark job starts.
+# Fewer rows than this are read and summed up in the driver sooner than a Spark job starts.
 _MANY = 1_000_000
-
-
-@dataclass(frozen=True)
-class Listed:
-    """The files at a place, and the columns that Spark finds in them."""
-
-    columns: StructType
-    files: tuple[str, ...]
+# Rows of a table that are looked at at a time.
+_SLICE = 1 << 20
 
 
 @dataclass
@@ -67,9 +59,9 @@ class Sketchbook:
     session: Session
     mode: str = "auto"
     transfer: bool = True
+    room: int = _MANY
+    """If a sketch leaves no more rows than this, they are read in the driver; with 0, Spark reads them always."""
     usage: dict[str, Usage] = field(default_factory=dict)
-    _footers: dict[tuple[str, str], Footers | None] = field(default_factory=dict)
-    _places: dict[str, Listed] = field(default_factory=dict)
 
     def used(self, name: str) -> Usage:
         """How often a sketch was used in this session."""
@@ -95,36 +87,45 @@ class Sketchbook:
         if self.mode == "auto" and not all(usage.prefers_skipping() for usage in usages):
             found = plain()
             for usage in usages:
-                usage.plain.append(perf_counter() - started)
+                usage.took(perf_counter() - started, skipping=False)
             return found
-        own = self._own(query, now, use, content)
+        own = self._here(query, now, use, content)
         found = self._answer(query, self.frame(query, now, use, content)) if own is None else own
         counts = counts_of(query, now)
-        for usage in usages:
-            usage.skipping.append(perf_counter() - started)
+        for name, usage in zip(use.sketches, usages, strict=True):
+            usage.notice(now.epoch, self._spent(now, name))
+            usage.took(perf_counter() - started, skipping=True)
             usage.times += 1
             usage.seconds += perf_counter() - started
             usage.rows_skipped += round(sum(counts.values()) * (1 - use.share(counts)))
         return found
 
-    def _own(self, query: Query, now: Snapshot, use: Use, content: Backfill | None) -> Answer | None:
-        """The answer from the engine's own tables, cut down to the ranges; None if some rows are Spark's."""
+    def _here(self, query: Query, now: Snapshot, use: Use, content: Backfill | None) -> Answer | None:
+        """The answer from what the sketches leave, in the driver; None if that is much, or can be read by Spark only."""
+        if not self.room:
+            return None
         assert query.root is not None
         before = now.content if content is None else content
         needed: dict[str, list[Sequence[Ranges]]] = {}
-        for number, scan in enumerate(scans_of(query.root)):
+        columns: dict[str, set[int]] = {}
+        for number, (scan, read) in enumerate(zip(scans_of(query.root), columns_read(query.root), strict=True)):
             needed.setdefault(scan.source.lower(), []).append(use.ranges.get(number, ()))
-        states: dict[Step, State] = {}
+            columns.setdefault(scan.source.lower(), set()).update(read)
+        given: dict[Step, Delta] = {}
+        room = self.room
         for name, accesses in needed.items():
             entry = now.entries[name]
             if entry.output in before.outer:
+                found = self.files.fetched(before.outer[entry.output], accesses, columns[name], room)
+            else:
+                slices = now.kept(entry).in_slices(_SLICE) if content is None else [before.content(entry.output)]
+                parts = [part.where(inside(part.rows, accesses)) for part in slices]
+                found = Delta.concat(parts) if parts else before.content(entry.output)
+            if found is None:
                 return None
-            rows = consolidate(before.content(entry.output))
-            if all(accesses):
-                rows = rows.where(np.logical_or.reduce([_inside(rows.rows, ranges) for ranges in accesses]))
-            states[entry.contents] = (Arrangement.empty(rows.rows.schema, ()).insert(rows),)
-        part = Backfill(states, {now.entries[name].output: now.entries[name].contents for name in needed})
-        return self.session.computed(query, now, part)
+            room -= len(found) if entry.output in before.outer else 0
+            given[entry.output] = found
+        return self.session.computed(query, now, Backfill({}, {}, given=given))
 
     def settled(self, query: Query, now: Snapshot, content: Backfill) -> Answer | None:
         """The answer of a query with a limit from Spark, with ties as the engine breaks them; None if it has no limit."""
@@ -148,7 +149,7 @@ class Sketchbook:
             return SkippingReport(None, {}, without, without)
         skipping = self._scanned(query, now, use)
         for name in use.sketches:
-            self.usage.setdefault(name, Usage()).plain.append(without.seconds)
+            self.usage.setdefault(name, Usage()).took(without.seconds, skipping=False)
         ranges: dict[str, tuple[str, ...]] = {}
         for number, parts in use.ranges.items():
             for part in parts:
@@ -171,7 +172,8 @@ class Sketchbook:
             leaves[number] = self._leaf(now, scan.source, ranges, None)
             entry = now.entries[scan.source.lower()]
             if isinstance(entry, TableEntry) and entry.source in now.outer:
-                found = self._groups(query, now.outer[entry.source], number, ranges)
+                content = now.outer[entry.source]
+                found = self.files.groups(content, ranges) if ranges else self.files.total(content)
                 groups = None if groups is None or found is None else groups + found
             else:
                 handed += leaves[number].count()
@@ -182,28 +184,13 @@ class Sketchbook:
         files, rows = scans(frame)
         return Scanned(files, groups, rows + handed, seconds)
 
-    def _groups(self, query: Query, content: Content, number: int, ranges: Sequence[Ranges]) -> int | None:
-        """How many row groups of an attached table have to be read."""
-        parts = ranges or self._any_ranges(query, number)
-        least: int | None = None
-        for part in parts:
-            footers = self.footers(content, part)
-            if footers is not None:
-                found = sum(map(len, footers.needed(part).values())) if ranges else footers.count
-                least = found if least is None else min(least, found)
-        return least
-
-    def _any_ranges(self, query: Query, number: int) -> tuple[Ranges, ...]:
-        use = self.use(query, self.session.snapshot)
-        return () if use is None else use.ranges.get(number, ())
-
     def use(self, query: Query, now: Snapshot, epoch: int | None = None) -> Use | None:
         """The sketch that leaves the fewest rows to read, and others that leave still fewer; None if none serves the query."""
         if query.root is None or not is_possible(query.root):
             return None
         counts = counts_of(query, now)
         each = [use for name in usable(now, query.root) for use in [self._use(now, name, epoch)] if use is not None]
-        found: Use | None = None
+        found: Use | None = None if each else self._united(query, now, epoch)
         for use in sorted(each, key=lambda use: use.share(counts)):
             names = (*(found.sketches if found else ()), *use.sketches)
             sketches = [now.views[name].sketch for name in names]
@@ -213,10 +200,21 @@ class Sketchbook:
                 found = found.beside(use)
         return found.transferred(query.root) if found is not None and self.transfer else found
 
+    def _united(self, query: Query, now: Snapshot, epoch: int | None) -> Use | None:
+        """Sketches that serve the query all together: what is left is what one of them leaves."""
+        assert query.root is not None
+        found: Use | None = None
+        for name in united_ones(now, query.root):
+            use = self._use(now, name, epoch)
+            if use is None:
+                return None
+            found = use if found is None else found.united(use)
+        return found
+
     def _use(self, now: Snapshot, name: str, epoch: int | None) -> Use | None:
         view = now.views[name]
         assert view.sketch is not None
-        fragments = fragments_in(self._content(now, view, epoch), view.sketch) if self._was_there(view, epoch) else None
+        fragments = fragments_in(self.content(now, view, epoch), view.sketch) if self._was_there(view, epoch) else None
         if fragments is None:
             return None
         ranges: dict[int, tuple[Ranges, ...]] = {}
@@ -228,14 +226,20 @@ class Sketchbook:
     def _was_there(self, view: ViewEntry, epoch: int | None) -> bool:
         return epoch is None or epoch >= self.session.epochs.history.began(view.name.lower())
 
-    def _content(self, now: Snapshot, view: ViewEntry, epoch: int | None) -> pa.RecordBatch:
+    def content(self, now: Snapshot, view: ViewEntry, epoch: int | None = None) -> pa.RecordBatch:
+        """The rows of a sketch."""
+        assert view.sketch is not None
+        # Where nobody knows any more what was needed then, it is as if a guard were violated.
+        unknown = pa.RecordBatch.from_pydict({"c0": pa.array([-1]), "c1": pa.array([0])})
+        if view.sketch.lazy:
+            found = self.lazily.rows(view, now, epoch)
+            return unknown if found is None else found
         if epoch is None:
             return now.contents(view).rows
         try:
             return self.session.epochs.at(view, epoch).rows
         except (HistoryGone, UnknownEpoch):
-            # Nobody knows any more what was needed then: as if a guard were violated.
-            return pa.RecordBatch.from_pydict({"c0": pa.array([-1]), "c1": pa.array([0])})
+            return unknown
 
     def frame(self, query: Query, now: Snapshot, use: Use | None, content: Backfill | None = None) -> DataFrame:
         """The query on Spark over the rows of its tables; with a sketch, over those that it says are needed."""
@@ -251,7 +255,7 @@ class Sketchbook:
         outer = now.outer if content is None else content.outer
         rows: pa.Table | DataFrame
         if entry.output in outer:
-            rows = self._pruned(outer[entry.output], ranges).frame()
+            rows = self.files.pruned(outer[entry.output], ranges).frame()
         elif content is not None:
             rows = table_of(consolidate(content.content(entry.output)), entry.arrow)
         else:
@@ -265,50 +269,11 @@ class Sketchbook:
         columns = [rows[name] for name in rows.columns]
         return rows.where(combined(ranges, columns, [part.dataType for part in entry.schema.fields]))
 
-    def _pruned(self, content: Content, ranges: Sequence[Ranges]) -> Content:
-        """The content of an attached table without the files that cannot have rows in the ranges."""
-        outside = content.outside
-        files: set[str] | None = None
-        for part in ranges:
-            footers = self.footers(content, part)
-            if footers is not None:
-                needed = set(footers.needed(part))
-                files = needed if files is None else files & needed
-        if files is None or outside.place is None:
-            return content
-        listed = self._listed(content)
-        kept = [file for file in listed.files if file in files]
-        path = outside.place.path
-        if any("%" in file for file in kept):
-            # Spark gives addresses, and takes paths.
-            return content
-
-        def read() -> DataFrame:
-            if not kept:
-                return self.session.spark.createDataFrame([], listed.columns)
-            return self.session.spark.read.schema(listed.columns).option("basePath", path).parquet(*kept)
-
-        return Content(replace(outside, read=read), content.changes)
-
-    def footers(self, content: Content, ranges: Ranges) -> Footers | None:
-        """What the footers of an attached table's files say; they are read once."""
-        place = content.outside.place
-        if place is None or place.format != "parquet":
-            return None
-        # Not the column of the partition, which may be of a table that this one is joined with.
-        name = content.outside.schema.names[ranges.column]
-        key = (str(place), name)
-        if key not in self._footers:
-            self._footers[key] = read_footers(self._listed(content).files, name, ranges.partition.type)
-        return self._footers[key]
-
-    def _listed(self, content: Content) -> Listed:
-        """The files of an attached table, which stay as they are: Spark lists them once."""
-        key = str(content.outside.place)
-        if key not in self._places:
-            whole = content.outside.read()
-            self._places[key] = Listed(whole.schema, tuple(whole.inputFiles()))
-        return self._places[key]
+    def _spent(self, now: Snapshot, name: str) -> float:
+        """The seconds that the last commit that reached a sketch spent on it."""
+        work = self.session.epochs.work
+        steps = (work.get(step) for step in now.catalog.behind(now.views[name]))
+        return sum(done.seconds for done in steps if done is not None and not done.rebuilt)
 
     def _is_worth(self, use: Use, query: Query, now: Snapshot) -> bool:
         assert query.root is not None
@@ -320,14 +285,19 @@ class Sketchbook:
             return True
         return sum(counts[number] for number in use.ranges) >= _MANY
 
+    @cached_property
+    def files(self) -> Files:
+        """The files of attached tables."""
+        return Files(lambda: self.session.spark)
+
+    @cached_property
+    def lazily(self) -> Lazily:
+        """The sketches that are maintained when they are used."""
+        return Lazily(self.session, self.files)
+
     @property
     def _skipping(self) -> Skipping:
         return Skipping(lambda: self.session.spark)
-
-
-def _inside(rows: pa.RecordBatch, ranges: Sequence[Ranges]) -> NDArray[np.bool_]:
-    """Which rows of a table are in all of the ranges."""
-    return np.logical_and.reduce([part.inside(rows.column(part.column)) for part in ranges])
 
 
 def require_skipping(mode: str) -> str:

@@ -22,8 +22,10 @@ from headwater.runtime.catalog import TableEntry
 from headwater.sketches.capture import sketch_plan, visible
 from headwater.sketches.captured import Captured, Covered
 from headwater.sketches.comparing import is_number
+from headwater.sketches.facts import Facts, Guard, Unsafe
 from headwater.sketches.reuse import serves
-from headwater.sketches.safety import Facts, Guard, Unsafe, barriers
+from headwater.sketches.safety import barriers
+from headwater.sketches.uniting import united
 from headwater.skipping.partitioning import column_of, require_count
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from headwater.annotations.fragments import Partition
     from headwater.runtime.catalog import Catalog, Snapshot
     from headwater.sketches.capture import TypeOf
-    from headwater.sketches.safety import Access
+    from headwater.sketches.facts import Access
 
     On = Mapping[str, str | Sequence[str]]
 
@@ -196,6 +198,13 @@ def usable(now: Snapshot, root: plan.Node) -> list[str]:
         and view.contents in now.states
         and serves(view.sketch, root, facts_of(now.catalog, root, view.sketch.guards))
     ]
+
+
+def united_ones(now: Snapshot, root: plan.Node) -> tuple[str, ...]:
+    """Sketches, by name, that serve a query of this plan only all together."""
+    known = {name: view.sketch for name, view in now.catalog.sketches.items() if view.contents in now.states}
+    sketches = {name: sketch for name, sketch in known.items() if sketch is not None}
+    return united(sketches, root, lambda guards: facts_of(now.catalog, root, guards)) or ()
 
 
 def are_safe_together(now: Catalog, root: plan.Node, sketches: Sequence[Captured]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 # If more rows than this would be read, skipping is not worth its condition.
 MOST = 0.75
-# Each way is tried so often before they are compared, by so many of its last times, and again so seldom.
-_TRIED, _LATELY, _AGAIN = 2, 5, 50
+# Ways are compared by so many of their last times. The way without the sketch is first tried at this question; later on, the
+# slower one is tried again whenever the quicker one has taken so many times as long since.
+_LATELY, _FIRST, _AGAIN = 5, 10, 20
 
 
 @dataclass
@@ -35,16 +36,40 @@ class Usage:
     plain: deque[float] = field(default_factory=lambda: deque(maxlen=_LATELY))
     """Seconds of the query with the sketch and without, the last times it was measured."""
     asked: int = 0
+    since: float = 0.0
+    """Seconds of the quicker way since the slower one was tried."""
 
     def prefers_skipping(self) -> bool:
         """Whether to use the sketch the next time: if that was quicker, and now and then to see whether it still is."""
         self.asked += 1
-        if len(self.skipping) < _TRIED:
-            return True
-        if len(self.plain) < _TRIED:
-            return False
+        if not self.skipping or not self.plain:
+            return not self.skipping or self.asked < _FIRST
         quicker = median(self.skipping) <= median(self.plain)
-        return quicker if self.asked % _AGAIN else not quicker
+        slower = median(self.plain if quicker else self.skipping)
+        if self.since < _AGAIN * slower:
+            return quicker
+        self.since = 0.0
+        return not quicker
+
+    def took(self, seconds: float, *, skipping: bool) -> None:
+        """The query was answered in so much time, with the sketch or without."""
+        (self.skipping if skipping else self.plain).append(seconds)
+        self.since += seconds
+
+    upkeep: float = 0.0
+    """Seconds that commits spent on the sketch, as far as that was noticed."""
+    noticed: int | None = None
+
+    def notice(self, epoch: int, seconds: float) -> None:
+        """At an epoch the last commit spent so much time on the sketch; those since the last notice are taken to be alike."""
+        if self.noticed is not None:
+            self.upkeep += (epoch - self.noticed) * seconds
+        self.noticed = epoch
+
+    @property
+    def is_worth_its_upkeep(self) -> bool:
+        """Whether uses saved more than commits spent; so long as it was not tried without, that is assumed."""
+        return self.seconds_saved is None or self.upkeep <= self.seconds_saved
 
     @property
     def seconds_saved(self) -> float | None:
@@ -68,6 +93,17 @@ class Use:
         """The ranges of both: what is left is what both leave."""
         numbers = {*self.ranges, *other.ranges}
         ranges = {number: (*self.ranges.get(number, ()), *other.ranges.get(number, ())) for number in numbers}
+        return Use((*self.sketches, *other.sketches), ranges)
+
+    def united(self, other: Use) -> Use:
+        """The fragments of both, which are of the same attributes: what is left is what one of them leaves."""
+        ranges = {
+            number: tuple(
+                replace(one, fragments=one.fragments | more.fragments)
+                for one, more in zip(parts, other.ranges[number], strict=True)
+            )
+            for number, parts in self.ranges.items()
+        }
         return Use((*self.sketches, *other.sketches), ranges)
 
     def transferred(self, root: Node) -> Use:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.delta import Delta
+from headwater.errors import DuplicateKey
 from headwater.sources import sifting
 from headwater.sources.filling import filled
 from headwater.state.consolidation import group_rows
@@ -50,12 +51,11 @@ def apply(
     sifting.require_values(table, rows, table.key or (), bad, events.went)
     good = _without(len(events), bad)
     if mode == "append":
-        good = _new(staging, table, rows, good, bad)
-        staging.insert(table, _at(rows, good))
+        good = _inserted(staging, table, rows, good, bad)
     elif table.key is None:
         missing = _net(staging, table, rows, events, good)
         bad |= dict.fromkeys(map(int, missing), "it went, but is not there")
-        good = np.setdiff1d(good, missing)
+        good = _without(len(events), bad)
     else:
         last = _last_of_each(rows, table.key, good)
         comes, goes = last[came[last]], last[~came[last]]
@@ -75,12 +75,24 @@ def _without(count: int, bad: Bad) -> Places:
     return np.flatnonzero(mask)
 
 
+def _inserted(staging: Staging, table: TableEntry, rows: pa.RecordBatch, good: Places, bad: Bad) -> Places:
+    """Inserts the rows whose keys are new, and gives their places; keys are looked at one by one only if some are not."""
+    try:
+        staging.insert(table, _at(rows, good))
+    except DuplicateKey:
+        good = _new(staging, table, rows, good, bad)
+        staging.insert(table, _at(rows, good))
+    return good
+
+
 def _new(staging: Staging, table: TableEntry, rows: pa.RecordBatch, good: Places, bad: Bad) -> Places:
     """The rows whose keys are new, in the table and in the batch."""
-    if table.key is None:
-        return good
+    assert table.key is not None
     first = _first_of_each(rows, table.key, good)
-    for at in np.setdiff1d(good, first):
+    again = np.zeros(rows.num_rows, np.bool_)
+    again[good] = True
+    again[first] = False
+    for at in np.flatnonzero(again):
         bad[int(at)] = "its key comes more than once in the batch; only the first row was taken. Mode upsert replaces rows"
     if table.attached is not None:
         return first

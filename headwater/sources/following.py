@@ -20,13 +20,16 @@ from headwater.errors import InvalidOption, InvalidRows, InvalidStream, MissingK
 from headwater.schema import arrow_schema
 from headwater.sources import frames, sifting
 from headwater.sources.applying import apply
+from headwater.sources.direct_reading import DirectReading, pace
 from headwater.sources.events import coming, form_of
-from headwater.sources.frames import FILE
 from headwater.sources.postgres import captured
-from headwater.sources.streams import Reading, Stream
+from headwater.sources.postgres.widening import Known
+from headwater.sources.spark_reading import SparkReading
+from headwater.sources.streams import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
@@ -36,9 +39,12 @@ if TYPE_CHECKING:
     from headwater.session import Session
     from headwater.sources.applying import Applied
     from headwater.sources.events import Events
+    from headwater.sources.frames import Batch
+    from headwater.sources.postgres.captured import Captured
+    from headwater.sources.reading import Reading
 
-    # Changes tables by a batch; gives what came of it, table by table.
-    Changing = Callable[[Staging, pa.Table], Iterable[tuple[str, Applied]]]
+    # Reads a batch; what it gives changes tables accordingly, and says what came of it, table by table.
+    Changing = Callable[[pa.Table], Callable[[Staging], Iterable[tuple[str, Applied]]]]
 
 MODES = ("append", "upsert", "cdc")
 ON_ERROR = ("dead-letter", "stop")
@@ -57,6 +63,8 @@ class Feed:
     """Whether there are tables for what cannot be taken; else it stops the stream."""
     corrupt: str | None = None
     """The column in which Spark puts records that it cannot read."""
+    notes: Callable[[], Mapping[str, Any]] = dict
+    """What is to be known of the source when a later process goes on."""
 
     @property
     def tables(self) -> list[str]:
@@ -107,8 +115,8 @@ class Streams:
                 self._session.create_table(_letters(entry.name), LETTERS)
         made = Stream(
             called,
-            Reading(frame, self._session.checkpoints() / quote(called, safe=""), trigger),
-            lambda batch, number, at: self._commit(feed, batch, number, at),
+            _reading(frame, self._session.checkpoints() / quote(called, safe=""), trigger),
+            lambda batch, at: self._commit(feed, batch, at),
             lambda: self._session.snapshot.positions,
         )
         made.resume()
@@ -137,9 +145,9 @@ class Streams:
         self._fit(table, frames.columns(frame, mode, corrupt))
         events = form_of(frame.columns) if mode == "cdc" else coming
 
-        def change(staging: Staging, batch: pa.Table) -> Iterable[tuple[str, Applied]]:
+        def change(batch: pa.Table) -> Callable[[Staging], Iterable[tuple[str, Applied]]]:
             found = events(batch) if corrupt is None else _readable(batch, corrupt, events)
-            yield table.name, apply(staging, self._session.table_entry(table.name), found, mode)
+            return lambda staging: [(table.name, apply(staging, self._session.table_entry(table.name), found, mode))]
 
         return Feed(name, {table.name: table.name}, change, keeps_letters, corrupt), frames.with_files(frame)
 
@@ -153,19 +161,43 @@ class Streams:
                 "transaction; follow any other table by table"
             )
         sources = {captured.qualified(source): entry.name for source, entry in entries.items()}
+        origin = frames.source_of(frame)
+        known = None if origin is None else Known(origin[1].get("address", ""), self._noted(name))
 
-        def change(staging: Staging, batch: pa.Table) -> Iterable[tuple[str, Applied]]:
+        def change(batch: pa.Table) -> Callable[[Staging], Iterable[tuple[str, Applied]]]:
+            found = {}
             for source, table in sources.items():
-                found = captured.of_table(batch, source)
-                if found is None:
-                    continue
-                entry = self._session.table_entry(table)
-                if found.emptied:
-                    staging.empty(entry)
-                events, absent = captured.typed(found, entry)
-                yield table, apply(staging, entry, events, "cdc", absent)
+                if known is not None:
+                    known.begin(source)
+                part = captured.of_table(batch, source)
+                if part is not None:
+                    found[table] = part
+                    if known is not None:
+                        has = self._session.table_entry(table).schema.names
+                        known.follow(source, part.events.rows.column_names, has, self._widen, table)
+            return lambda staging: [(table, self._change(staging, table, part)) for table, part in found.items()]
 
-        return Feed(name, sources, change, keeps_letters), frame
+        return Feed(
+            name, sources, change, keeps_letters, notes=lambda: {} if known is None else {"columns": dict(known.columns)}
+        ), frame
+
+    def _noted(self, name: str) -> dict[str, list[str]]:
+        return dict(self._session.snapshot.positions.get(name, {}).get("columns", {}))
+
+    def _widen(self, table: str, columns: Mapping[str, str]) -> None:
+        from pyspark.sql.types import StructField, StructType
+
+        types = StructType.fromDDL(", ".join(f"c{i} {kind}" for i, kind in enumerate(columns.values())))
+        assert isinstance(types, StructType)
+        fields = [StructField(name, field.dataType) for name, field in zip(columns, types.fields, strict=True)]
+        self._session.add_columns(table, StructType(fields))
+
+    def _change(self, staging: Staging, table: str, found: Captured) -> Applied:
+        entry = self._session.table_entry(table)
+        if found.emptied:
+            staging.empty(entry)
+        events, absent = captured.typed(found, entry)
+        return apply(staging, entry, events, "cdc", absent)
 
     def _fit(self, table: TableEntry, columns: StructType) -> None:
         """Takes columns into the table that are new in the stream; refuses a stream that does not fit."""
@@ -175,35 +207,40 @@ class Streams:
         if added:
             self._session.add_columns(table.name, type(columns)(added))
 
-    def _commit(self, feed: Feed, batch: pa.Table, number: int, position: dict[str, Any]) -> tuple[int, int]:
+    def _commit(self, feed: Feed, batch: Batch, position: dict[str, Any]) -> tuple[int, int]:
         """One epoch of a batch: the rows that the tables take, letters about the others, and how far the stream is."""
         session = self._session
-        files = batch.column(FILE) if FILE in batch.column_names else None
-        rows = batch.drop_columns([FILE]) if files is not None else batch
         taken = dead = 0
+        change = feed.change(batch.rows)
         with session.transaction() as transaction:
-            for table, applied in feed.change(transaction.staging, rows):
+            for table, applied in change(transaction.staging):
                 taken, dead = taken + applied.rows, dead + len(applied.bad)
                 if applied.bad:
                     letters = [
-                        (
-                            feed.name,
-                            number,
-                            at,
-                            None if files is None else files[at].as_py(),
-                            why,
-                            _record(rows, at, feed.corrupt),
-                        )
+                        (feed.name, batch.number, at, batch.file_of(at), why, _record(batch.rows, at, feed.corrupt))
                         for at, why in sorted(applied.bad.items())
                     ]
                     if not feed.keeps_letters:
                         raise _refusal(letters)
                     transaction.insert(_letters(table), letters)
-            position = {**position, "tables": feed.tables}
+            position = {**position, "tables": feed.tables, **feed.notes()}
             transaction.positions = {**session.snapshot.positions, feed.name: position}
         # The source may forget the batch when this returns.
         session.certain_epoch()
         return taken, dead
+
+
+def _reading(frame: DataFrame, checkpoint: Path, trigger: Mapping[str, Any]) -> Reading:
+    """By the driver itself, what of our own sources comes as it is; all else by Spark."""
+    from pyspark.sql.datasource import CaseInsensitiveDict
+
+    from headwater.sources.postgres.spark_source import SCHEMA, PostgresSource
+
+    found, paced = frames.source_of(frame), pace(trigger)
+    if found is None or found[0] != PostgresSource.name() or paced is None:
+        return SparkReading(frame, checkpoint, trigger)
+    source = PostgresSource(CaseInsensitiveDict(found[1]))
+    return DirectReading(lambda: source.streamReader(SCHEMA), arrow_schema(SCHEMA), checkpoint, *paced)
 
 
 def _letters(table: str) -> str:

@@ -1,22 +1,26 @@
 """Streams as Spark is asked to read them: what Spark can do to a stream is done by Spark.
 
 JSON is read in the types of a table, two streams become one with a sign, the file that each row is from is noted.
+With the rows of a batch come hashes of these files: their names are asked for when something is wrong with a row.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import InvalidStream
 from headwater.sources.events import describing, form_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from headwater.runtime.catalog import TableEntry
 
-FILE = "_headwater_file"
+_FILE = "_headwater_file"
 _CORRUPT = "spark.sql.columnNameOfCorruptRecord"
 _ENVELOPE = frozenset({"op", "before", "after"})
 
@@ -98,6 +102,51 @@ def with_files(frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions
 
     try:
-        return frame.select("*", functions.col("_metadata.file_path").alias(FILE))
+        return frame.select("*", functions.col("_metadata.file_path").alias(_FILE))
     except PySparkException:
         return frame
+
+
+def source_of(frame: DataFrame) -> tuple[str, dict[str, str]] | None:
+    """The format and the options of a stream to which nothing else is done; None if something is, or they are not told."""
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+    if plan.nodeName() != "StreamingRelationV2":
+        return None
+    return str(plan.sourceName()), dict(plan.extraOptions().asCaseSensitiveMap())
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A batch of a stream, in the driver."""
+
+    number: int
+    rows: pa.Table
+    files: pa.ChunkedArray | None = None
+    """By row, the hash of the name of its file."""
+    frame: DataFrame | None = None
+    """What knows the names of these files."""
+
+    @staticmethod
+    def of(frame: DataFrame, number: int) -> Batch:
+        from pyspark.sql import functions
+
+        if _FILE not in frame.columns:
+            return Batch(number, frame.toArrow())
+        found = frame.withColumn(_FILE, functions.xxhash64(_FILE)).toArrow()
+        return Batch(number, found.drop_columns([_FILE]), found.column(_FILE), frame)
+
+    def file_of(self, row: int) -> str | None:
+        return None if self.files is None else self._names.get(self.files[row].as_py())
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import functions
+
+        assert self.frame is not None
+        try:
+            found = self.frame.select(functions.xxhash64(_FILE), _FILE).distinct().collect()
+        except PySparkException:
+            # Somebody has removed the files, of which we have the rows.
+            return {}
+        return {number: name for number, name in found}  # noqa: C416  (rows of Spark's)

@@ -1,8 +1,8 @@
-"""Streams that tables follow: each batch of a Structured Streaming query becomes one epoch, exactly once.
+"""Streams that tables follow: each batch becomes one epoch, exactly once.
 
     batch n  →  one epoch that changes the tables and notes "batch n, with these offsets, is applied"
 
-Spark gives a batch again if it does not know that it was done; then the note says so, and nothing happens. All streams of a
+A batch that comes again, because whoever reads does not know that it was done, is recognised by that note. All streams of a
 session go through the one lock of its writers, and a stream's next batch begins when its last one is committed: who is slow
 slows its source down.
 """
@@ -10,25 +10,21 @@ slows its source down.
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from dataclasses import dataclass
 from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import HeadwaterError, StreamFailed
-from headwater.sources import checkpoints
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
+    from headwater.sources.frames import Batch
+    from headwater.sources.reading import Position, Reading, Running
 
     # Commits a batch, with the position of its stream; gives how many rows were taken, and how many were not.
-    Commit = Callable[[pa.Table, int, dict[str, Any]], tuple[int, int]]
+    Commit = Callable[[Batch, Position], tuple[int, int]]
 
 _log = logging.getLogger("headwater")
 
@@ -54,35 +50,18 @@ class Progress:
     error: str | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """What Spark is asked to read, where it notes how far it is, and when it looks for more."""
-
-    frame: DataFrame
-    checkpoint: Path
-    trigger: Mapping[str, Any]
-
-
 class Stream:
     """A stream that is followed; `Session.follow` makes them."""
 
-    def __init__(
-        self,
-        name: str,
-        reading: Reading,
-        commit: Commit,
-        applied: Callable[[], Mapping[str, Any]],
-    ) -> None:
+    def __init__(self, name: str, reading: Reading, commit: Commit, applied: Callable[[], Mapping[str, Any]]) -> None:
         """`applied` gives the positions of all streams as of the last epoch."""
         self.name = name
-        self._frame = reading.frame
+        self._reading = reading
         self._commit = commit
         self._applied = applied
-        self._checkpoint = reading.checkpoint
-        self._trigger = dict(reading.trigger)
         # Held while a batch is applied.
         self._busy = RLock()
-        self._query: StreamingQuery | None = None
+        self._running: Running | None = None
         self._rows = self._dead = 0
         self._error: BaseException | None = None
         self._told_to_stop = False
@@ -90,45 +69,29 @@ class Stream:
 
     def resume(self) -> None:
         """Goes on after the last batch that was applied; nothing happens if the stream is running."""
-        from pyspark.errors import PySparkException
-
-        from headwater.evaluation.spark import failure
-
         if self.is_running:
             return
-        checkpoints.align(self._checkpoint, self._position, self.name)
         self._error, self._told_to_stop, self._seen = None, False, monotonic()
-        writer = self._frame.writeStream.foreachBatch(self._take).option("checkpointLocation", str(self._checkpoint))
-        if self._trigger:
-            writer = writer.trigger(**self._trigger)
-        try:
-            self._query = writer.start()
-        except PySparkException as error:
-            raise StreamFailed(f"stream {self.name!r} cannot be started: {failure(error)}") from error
+        self._running = self._reading.start(self.name, self._position, self._take)
 
     def stop(self) -> None:
         """Stops after the batch that is being applied; `resume` goes on from there."""
-        if self._query is not None:
+        if self._running is not None:
             self._told_to_stop = True
-            self._query.stop()
+            self._running.stop()
             with self._busy:
                 # A batch that was being applied is, or is not, by now.
                 pass
 
     @property
     def is_running(self) -> bool:
-        return self._query is not None and bool(self._query.isActive)
+        return self._running is not None and self._running.is_active
 
     def await_idle(self) -> None:
         """Waits until all that was there when this was called is applied."""
-        from pyspark.errors import PySparkException
-
-        query = self._query
-        if query is None:
+        if self._running is None:
             return
-        with suppress(PySparkException):
-            # What went wrong is told below.
-            query.processAllAvailable() if query.isActive else query.awaitTermination()
+        self._running.await_idle()
         failed = self._failure
         if failed is not None:
             raise failed
@@ -138,13 +101,12 @@ class Stream:
     def progress(self) -> Progress:
         failed, position = self._failure, self._position
         state, lag = self._state(failed)
-        last = None if self._query is None else self._query.lastProgress
         return Progress(
             state=state,
             batch=None if position is None else int(position["batch"]),
             rows=self._rows,
             dead=self._dead,
-            rows_per_second=0.0 if last is None else float(last["processedRowsPerSecond"]),
+            rows_per_second=0.0 if self._running is None else self._running.rows_per_second,
             lag=lag,
             offsets=() if position is None else tuple(position["offsets"]),
             error=None if failed is None else str(failed),
@@ -153,10 +115,9 @@ class Stream:
     def _state(self, failed: HeadwaterError | None) -> tuple[str, float]:
         if failed is not None:
             return "failed", monotonic() - self._seen
-        if self._query is None or not self.is_running:
+        if self._running is None or not self._running.is_active:
             return "stopped", 0.0
-        status = self._query.status
-        if not status["isDataAvailable"]:
+        if not self._running.has_more:
             self._seen = monotonic()
             return "idle", 0.0
         return "running", monotonic() - self._seen
@@ -172,18 +133,12 @@ class Stream:
 
         if self._told_to_stop:
             return None
-        if self._error is not None:
-            return (
-                self._error
-                if isinstance(self._error, HeadwaterError)
-                else StreamFailed(f"stream {self.name!r} has stopped: {failure(self._error)}; resume it when that is mended")
-            )
-        raised = None if self._query is None else self._query.exception()
-        if raised is None:
-            return None
+        raised = self._error or (None if self._running is None else self._running.failure)
+        if raised is None or isinstance(raised, HeadwaterError):
+            return raised
         return StreamFailed(f"stream {self.name!r} has stopped: {failure(raised)}; resume it when that is mended")
 
-    def _take(self, batch: DataFrame, number: int) -> None:
+    def _take(self, number: int, read: Callable[[], tuple[Batch, Position]]) -> None:
         """Applies a batch, unless it was applied before."""
         with self._busy:
             try:
@@ -191,8 +146,7 @@ class Stream:
                 if position is not None and number <= position["batch"]:
                     _log.info("Batch %d of stream %r was applied before", number, self.name)
                     return
-                at = checkpoints.position(self._checkpoint, number)
-                taken, dead = self._commit(batch.toArrow(), number, at)
+                taken, dead = self._commit(*read())
                 self._rows += taken
                 self._dead += dead
             except BaseException as error:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Hashes = NDArray[np.uint64]
 
-_SEED = np.uint64(0x853C49E6748FEA9B)
+SEED = np.uint64(0x853C49E6748FEA9B)
 
 
 def hash_rows(rows: pa.RecordBatch, columns: Sequence[int]) -> Hashes:
@@ -53,7 +53,7 @@ def hash_rows(rows: pa.RecordBatch, columns: Sequence[int]) -> Hashes:
 def hash_block(made: Format, block: Block, columns: Sequence[int]) -> Hashes:
     """The same for rows in a block."""
     total = np.empty(len(block), np.uint64)
-    total.fill(_SEED)
+    total.fill(SEED)
     for piece in made.pieces(tuple(columns)):
         if isinstance(piece, int):
             loops.combine(total, _hash_array(block.others[piece]))
@@ -90,7 +90,7 @@ def _hash_values(array: pa.Array) -> Hashes:
         loops.fold(np.ascontiguousarray(children), np.diff(offsets), hashes)
         return hashes
     if kind == layout.STRUCT:
-        hashes.fill(_SEED)
+        hashes.fill(SEED)
         for field in layout.fields(array):
             loops.combine(hashes, np.ascontiguousarray(_hash_array(field)))
         return hashes

@@ -42,7 +42,7 @@ def mix(word: np.uint64) -> np.uint64:
 
 
 @compiled
-def _value(words: Words, i: int, at: int, size: int) -> np.uint64:
+def value(words: Words, i: int, at: int, size: int) -> np.uint64:
     """What stands in a line's word, or in half of it."""
     word = words[i, at]
     if size == LOW:
@@ -65,7 +65,7 @@ def hash_words(words: Words, spec: Spec, total: Hashes) -> None:
             if (words[i, flag >> 6] >> uint64(flag & 63)) & uint64(1):
                 part = NULL
             else:
-                part = _value(words, i, spec[c, 0], spec[c, 1])
+                part = value(words, i, spec[c, 0], spec[c, 1])
                 if spec[c, 3] and part == _NEGATIVE_ZERO:
                     part = uint64(0)
                 if spec[c, 1] == 2:
@@ -154,7 +154,7 @@ def same_key(a: Words, i: int, spec_a: Spec, b: Words, j: int, spec_b: Spec) -> 
         if null_a != null_b:
             return False
         at, bt = spec_a[c, 0], spec_b[c, 0]
-        x, y = _value(a, i, at, spec_a[c, 1]), _value(b, j, bt, spec_b[c, 1])
+        x, y = value(a, i, at, spec_a[c, 1]), value(b, j, bt, spec_b[c, 1])
         if x != y and not (spec_a[c, 3] and (x << uint64(1)) == uint64(0) and (y << uint64(1)) == uint64(0)):
             return False
         if spec_a[c, 1] == 2 and a[i, at + 1] != b[j, bt + 1]:

@@ -49,7 +49,7 @@ def _guesses(hashes: Hashes, wanted: Hashes) -> Indices:
 
 
 @compiled
-def _lower_bound(hashes: Hashes, wanted: np.uint64, guess: int) -> int:
+def lower_bound(hashes: Hashes, wanted: np.uint64, guess: int) -> int:
     """The first place of a hash that is not less, searched for from a guess on in growing strides, then by bisection."""
     n = hashes.size
     reach = 8
@@ -82,7 +82,7 @@ def _candidates(hashes: Hashes, words: Words, wanted: Hashes) -> tuple[Indices, 
     asked = np.empty(wanted.size + 1, np.int64)
     found = count = 0
     for i in range(wanted.size):
-        line = _lower_bound(hashes, wanted[i], places[i])
+        line = lower_bound(hashes, wanted[i], places[i])
         if line < hashes.size and hashes[line] == wanted[i]:
             asked[found], places[found] = i, line
             found += 1

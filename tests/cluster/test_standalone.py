@@ -26,6 +26,7 @@ SQL = ["tests/test_sql.py"]
 PROPERTIES = ["tests/property/test_views.py", "-m", "slow or not slow", "-k", "0] or 1] or 2] or 3] or 7]"]
 RECURSION = ["tests/property/test_recursive_views.py", "-k", "test_random_edits"]
 TPCH = ["tests/tpch/test_tpch.py"]
+DATA_SOURCES = ["tests/sinks/test_spark_source.py", "tests/sources/test_postgres.py"]
 
 
 def play(cluster: Standalone, tests: list[str], folder: Path, seed: int, **options: str) -> dict[str, int]:
@@ -85,3 +86,11 @@ def test_tpch(cluster: Standalone, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_tpch_at_scale(cluster: Standalone, tmp_path: Path) -> None:
     play(cluster, TPCH, tmp_path, seed=6, SCALE="0.1")
+
+
+@pytest.mark.slow
+def test_data_sources(cluster: Standalone, tmp_path: Path) -> None:
+    """Directories and a server of PostgreSQL are read by executors."""
+    ran = run_pytest(cluster, DATA_SOURCES, tmp_path, 7, {})
+    assert ran.returncode == 0, f"{ran.stdout[-20_000:]}\n{ran.stderr[-5_000:]}\n{cluster.logs()[-5_000:]}"
+    assert "skipped" not in ran.stdout

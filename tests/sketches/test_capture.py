@@ -24,7 +24,8 @@ from headwater.frontend.catalyst import Query
 from headwater.runtime.epochs import Epochs
 from headwater.sketches.capture import sketch_plan
 from headwater.sketches.captured import Captured, Covered
-from headwater.sketches.safety import Facts, Unsafe, barriers
+from headwater.sketches.facts import Facts, Unsafe
+from headwater.sketches.safety import barriers
 from headwater.skipping.sketching import fragments_in
 
 if TYPE_CHECKING:

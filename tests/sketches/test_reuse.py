@@ -16,9 +16,12 @@ from headwater.algebra import plan
 from headwater.algebra.expressions import Call, Expression, Literal, rewrite
 from headwater.annotations.fragments import Partition
 from headwater.frontend.catalyst import Query
+from headwater.sketches import reuse
 from headwater.sketches.captured import Captured, Covered
+from headwater.sketches.comparing import Value
+from headwater.sketches.facts import Facts, Guard, Unsafe
 from headwater.sketches.reuse import serves
-from headwater.sketches.safety import Facts, Guard, Unsafe, barriers
+from headwater.sketches.safety import barriers
 
 if TYPE_CHECKING:
     Access = tuple[int, int]
@@ -97,6 +100,85 @@ def test_other_shapes_are_other_queries() -> None:
     assert not reusable(other, one, [(0, X), (1, 1)])
     product = where(project(R, compute("*", col(A), col(H)), col(G)), ">", col(0), lit(3))
     assert reusable(product, where(product.child, ">=", col(0), lit(3)), [(0, X)]) is False
+
+
+def test_all_rows_of_a_group_are_captured_for_its_greatest_value() -> None:
+    """CE14: of a sketch with nothing but a row that has the greatest value, a tighter filter below would find another one."""
+
+    def greatest(h: int) -> plan.Node:
+        return where(aggregate(where(R, "<", col(H), lit(h)), [G], ("max", col(A))), ">", col(1), lit(20))
+
+    owner, other = greatest(10), greatest(5)
+    rows = [(1, 7, 100, 1), (1, 3, 50, 2)]
+    assert reusable(owner, other, [(0, X)])
+    whole = numbered(owner, {"r": rows})
+    assert bag(Naive(whole).rows(other)) == {(1, 50): 1}
+    witness = {0: [pair for pair in whole[0] if pair[1][X] == 1]}
+    assert bag(Naive(witness).rows(owner)) == bag(Naive(whole).rows(owner))
+    assert not bag(Naive(witness).rows(other))
+    needed = {pair for _, lineage in Naive(whole).rows(owner) for pair in lineage}
+    assert needed == {(0, 0), (0, 1)}
+
+
+def top_by_count(h: int) -> plan.Node:
+    return limit(aggregate(where(R, ">", col(H), lit(h)), [G], ("count", lit(1))), [(1, "desc")], 1)
+
+
+def few(h: int) -> plan.Node:
+    return where(aggregate(where(R, ">", col(H), lit(h)), [G], ("count", lit(1))), "<=", col(1), lit(3))
+
+
+def positive(a: int) -> plan.Node:
+    return where(aggregate(where(R, ">", col(A), lit(a)), [G], ("sum", col(A))), ">", col(1), lit(3))
+
+
+def without_partner(x: int) -> plan.Node:
+    return join("anti", R, where(scan("s", 2), ">", col(1), lit(x)), [(G, 0)])
+
+
+def by_counts(h: int) -> plan.Node:
+    counts = aggregate(where(R, ">", col(H), lit(h)), [G], ("count", lit(1)))
+    return aggregate(counts, [1], ("count", lit(1)))
+
+
+def _limit_of_anything(one: plan.Limit, _other: plan.Limit, child: Any, *, top: bool) -> Any:
+    assert one is not None
+    assert top in (True, False)
+    return child
+
+
+def _same_values(call: Any, child: Any, **_named: bool) -> Any:
+    assert call is not None
+    assert child is not None
+    return Value()
+
+
+def _bearing_all(monkeypatch: pytest.MonkeyPatch, *rules: str) -> None:
+    """Leaves rules out, so that they refuse nothing."""
+    nothing = {"_implies": lambda *_: True, "barriers": lambda *_: frozenset(), "_require": lambda _: None}
+    for rule in rules:
+        monkeypatch.setattr(reuse, rule, {**nothing, "_limit": _limit_of_anything, "of_group": _same_values}[rule])
+
+
+# The rules that are left out, the column of the sketch, and two queries: the sketch of the first does not serve the other.
+MUTANTS: dict[str, tuple[tuple[str, ...], int, plan.Node, plan.Node]] = {
+    "anything may change below a limit": (("_limit",), X, top_by_count(0), top_by_count(3)),
+    "every condition is tight": (("_implies",), X, counted(100, 10), counted(100, 5)),
+    "parts of groups have the values of groups": (("of_group",), G, few(1), few(2)),
+    "what was safe is safe": (("barriers", "_implies"), X, positive(0), positive(-5)),
+    "sides of an anti join may shrink": (("_require",), X, without_partner(1), without_partner(2)),
+    "groups go by values that may differ": (("_require",), G, by_counts(1), by_counts(2)),
+}
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_every_rule_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the rules, a query would be answered from a sketch that does not serve it."""
+    rules, column, owner, other = MUTANTS[name]
+    sketch = captured(owner, [(0, column)], Facts())
+    assert not serves(sketch, other, Facts())
+    _bearing_all(monkeypatch, *rules)
+    assert serves(sketch, other, Facts())
 
 
 def changed(node: plan.Node, by: list[int]) -> plan.Node:

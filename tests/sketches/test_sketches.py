@@ -113,12 +113,13 @@ JOINED = {
     "limit with offset": "SELECT name, price FROM sales ORDER BY price LIMIT 2 OFFSET 2",
     "limit without order": "SELECT brand FROM sales LIMIT 2",
     "two levels": "SELECT n, count(*) c FROM (SELECT brand, count(*) n FROM sales GROUP BY brand) GROUP BY n HAVING c > 1",
+    "window": "SELECT id FROM (SELECT id, price, rank() OVER (PARTITION BY price ORDER BY sold, id) r FROM sales) WHERE r > 1",
     "anti join": "SELECT id FROM sales s WHERE NOT EXISTS (SELECT 1 FROM brands b WHERE b.brand = s.brand) AND price > 1000",
 }
 ON = {"union": {"sales": "price", "brands": "owner"}, "join": {"sales": "price", "brands": "owner"}}
 
 
-SOME = ("join", "limit below a filter", "two levels")
+SOME = ("join", "limit below a filter", "two levels", "window")
 OTHERS = tuple(name for name in JOINED if name not in SOME)
 
 
@@ -141,12 +142,20 @@ def test_queries_of_every_kind_on_spark(names: tuple[str, ...], spark: SparkSess
                     session.create_sketch(name, query, on={"sales": "price"})
                 continue
             made[name] = session.create_sketch(name, query, on=ON.get(name, {"sales": "price"}))
+        if "window" in made:
+            elsewhere = "SELECT id FROM (SELECT id, sum(sold) OVER (PARTITION BY brand) n FROM sales) WHERE n > 1"
+            with pytest.raises(hw.UnsafeSketch, match="at Window: it is not partitioned by the attribute"):
+                session.create_sketch("elsewhere", elsewhere, on={"sales": "price"})
         session.insert("sales", [(10, "HP", "x", None, 5), (11, None, "y", 700, 4), (12, "Dell", "z", 4000, 9)])
+        session.insert("sales", [(13, "HP", "x", 4000, 5), (14, None, "y", 4000, 4)])
         session.delete("sales", SALES[3:6])
         session.insert("brands", [("Dell", "CN")])
         for name, sketch in made.items():
             both(session, JOINED[name])
-            assert sketch.stats()["times_used"] == 1, name
+            session.sketchbook.room = 0
+            both(session, JOINED[name])
+            session.sketchbook.room = 1_000
+            assert sketch.stats()["times_used"] == 2, name
 
 
 def test_files_and_row_groups_are_skipped(spark: SparkSession, tmp_path: Path) -> None:
@@ -161,10 +170,13 @@ def test_files_and_row_groups_are_skipped(spark: SparkSession, tmp_path: Path) -
         assert len(both(session, query)) == 3
         session.placement = "cluster"
         session.insert("t", [(50_000, 7, 10_000), (50_001, None, 3)])
+        session.delete("t", [tuple(rows.where("id = 493").first())])
         found = both(session, query)
+        session.sketchbook.room = 0
+        assert both(session, query) == found
         assert found[0][0] == 7
         report = session.explain_skipping(query)
-        assert sketch.stats()["times_used"] == 2
+        assert sketch.stats()["times_used"] == 3
     assert report.without.rows == 40_000
     assert report.skipping.rows < 20_000
     assert report.skipping.files < report.without.files
@@ -220,6 +232,15 @@ def test_sketches_come_by_themselves(spark: SparkSession, tmp_path: Path) -> Non
         assert sketch.ranges() == {"t.g": ["(−∞, 10)"]}
         assert len(session.sql("SELECT g, count(*) AS n FROM t WHERE g < 7 GROUP BY g HAVING count(*) > 10").rows()) == 7
         assert sketch.stats()["times_used"] == 1
+        usage = session.sketchbook.used(sketch.name)
+        usage.took(0.0, skipping=False)
+        session.sql("SELECT g, count(*) AS n FROM t WHERE g < 7 GROUP BY g HAVING count(*) > 10").rows()
+        # Commits spent more on it than it saved: it goes, and comes again when such queries are asked still more often.
+        assert not session.sketches()
+        for number in range(10):
+            assert not session.sketches()
+            session.sql(f"SELECT g, count(*) AS n FROM t WHERE g < {number + 5} GROUP BY g HAVING count(*) > 10").rows()
+        (sketch,) = session.sketches().values()
         for suffix in ("svg", "html", "png"):
             sketch.plot(tmp_path / f"sketch.{suffix}")
         assert (tmp_path / "sketch.png").read_bytes().startswith(b"\x89PNG")

@@ -1,4 +1,4 @@
-"""Ranges passed on through joins: the answer over a table that is cut down is the same if its partners are, too."""
+"""Ranges passed on through joins, and the columns that are read: with the rest of a table gone, the answer is the same."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from small_plans import Naive, aggregate, bag, col, join, limit, lit, project, scan
 from test_safety import cases, fragment, numbered
 
+from headwater.compiler.pruning import columns_read
 from headwater.sketches.transfer import transfers
 
 if TYPE_CHECKING:
     from headwater.algebra import plan
-    from headwater.sketches.safety import Facts
+    from headwater.sketches.facts import Facts
 
 R, S = scan("r", 4), scan("s", 2)
 
@@ -44,3 +45,25 @@ def test_answers_are_the_same(
         both = dict(part)
         both[other] = [(i, row) for i, row in both[other] if fragment(row[key], cut) in chosen - {2}]
         assert bag(Naive(both).rows(root)) == bag(Naive(part).rows(root))
+
+
+def test_columns_that_a_query_reads() -> None:
+    counts = aggregate(R, [0], ("count", lit(1)))
+    assert columns_read(counts) == [{0}]
+    assert columns_read(join("semi", R, S, [(0, 1)])) == [{0, 1, 2, 3}, {1}]
+    assert columns_read(project(join("inner", R, S, [(0, 1)]), col(2))) == [{0, 2}, {1}]
+    assert columns_read(limit(R, [(0, "asc")], 3)) == [{0, 1, 2, 3}]
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(case=cases())
+def test_columns_that_are_not_read_may_be_anything(
+    case: tuple[plan.Node, dict[str, list[Any]], list[tuple[int, int]], Facts],
+) -> None:
+    root, rows, _, _ = case
+    whole = numbered(root, rows)
+    part = {
+        number: [(i, tuple(value if column in read else None for column, value in enumerate(row))) for i, row in whole[number]]
+        for number, read in enumerate(columns_read(root))
+    }
+    assert bag(Naive(part).rows(root)) == bag(Naive(whole).rows(root))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 psycopg = pytest.importorskip("psycopg")
 SCRIPT = Path(__file__).parent / "following_process.py"
-KILLS = int(os.environ.get("KILLS", "6"))
+KILLS = int(os.environ.get("KILLS", "3"))
 
 
 class Engine:
@@ -31,14 +31,15 @@ class Engine:
 
     def __init__(self, folder: Path, address: str) -> None:
         self._command = [sys.executable, str(SCRIPT), str(folder / "state"), str(folder / "files"), address]
-        self._log = (folder / "log").open("ab")
+        self._log = folder / "log"
         self.start()
 
     def start(self) -> None:
         # A group of its own, so that Spark's JVM is killed as well.
-        self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, start_new_session=True
-        )
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+            )
 
     def kill(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)

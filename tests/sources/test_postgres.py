@@ -90,8 +90,11 @@ def open_shop(spark: SparkSession, folder: Path) -> hw.Session:
     return session
 
 
-def follow(session: hw.Session, server: Server) -> hw.Stream:
-    return session.follow({"orders": "orders", "public.items": "items"}, stream(session.spark, server), mode="cdc", name="shop")
+def follow(session: hw.Session, server: Server, *, by_spark: bool = False) -> hw.Stream:
+    """By the driver itself, unless something is done to the stream."""
+    frame = stream(session.spark, server)
+    frame = frame.where("true") if by_spark else frame
+    return session.follow({"orders": "orders", "public.items": "items"}, frame, mode="cdc", name="shop")
 
 
 def require_equal(session: hw.Session, server: Server) -> None:
@@ -132,11 +135,15 @@ def test_views_equal_sql_on_the_server(spark: SparkSession, tables: Server, tmp_
     tables.start()
     work(tables.address, 3, 30)
     session.close()
-    session = open_shop(spark, tmp_path / "state")
-    follow(session, tables)
-    session.await_idle()
-    require_equal(session, tables)
-    session.close()
+    for seed, by_spark in ((4, True), (5, True), (6, False)):
+        session = open_shop(spark, tmp_path / "state")
+        follow(session, tables, by_spark=by_spark)
+        session.await_idle()
+        require_equal(session, tables)
+        work(tables.address, seed, 20)
+        session.await_idle()
+        require_equal(session, tables)
+        session.close()
     with capture.connected(tables.address) as connection:
         assert connection.execute("SELECT COUNT(*) FROM pg_replication_slots WHERE slot_name = 'shop'").fetchone() == (1,)
 
@@ -154,3 +161,40 @@ def test_what_cannot_be_captured_is_refused(spark: SparkSession, postgres: Serve
     with pytest.raises(hw.InvalidOption, match="small letters, digits and underscores"):
         capture.Capture.of("", "t", "My Slot")
     session.close()
+
+
+def test_columns_that_come_later_are_taken_along(spark: SparkSession, postgres: Server, tmp_path: Path) -> None:
+    hw.register(spark)
+    reader = spark.readStream.format("headwater_postgres").option("address", postgres.address)
+    changes = reader.option("tables", "growing").option("slot", "growing").load()
+    with capture.connected(postgres.address) as server, hw.connect(tmp_path / "state", spark=spark) as session:
+        try:
+            server.execute("CREATE TABLE growing (id BIGINT PRIMARY KEY, unwanted TEXT, name TEXT)")
+            session.create_table("growing", "id BIGINT, name STRING", key="id")
+            session.create_view("names", "SELECT name, COUNT(*) AS n FROM growing GROUP BY name")
+            stream = session.follow({"growing": "growing"}, changes, mode="cdc")
+            session.await_idle()
+            stream.stop()
+            server.execute("INSERT INTO growing VALUES (1, 'x', 'a'), (2, 'y', 'b')")
+            server.execute(
+                "ALTER TABLE growing ADD COLUMN Price NUMERIC(6, 2), ADD COLUMN tags INT[], ADD COLUMN other INTERVAL"
+            )
+            server.execute("UPDATE growing SET name = 'c' WHERE id = 1")
+            server.execute("INSERT INTO growing VALUES (3, 'z', 'c', 1.5, '{1,NULL}', '1 day')")
+            stream.resume()
+            session.await_idle()
+            rows = sorted(session.table("growing").rows())
+            assert rows == server.execute("SELECT id, name, other::text, price, tags FROM growing ORDER BY id").fetchall()
+            assert Counter(session.view("names").rows()) == Counter({("b", 1): 1, ("c", 2): 1})
+            assert session.table("growing_dead_letters").rows() == []
+            server.execute("ALTER TABLE growing ADD COLUMN late INT DEFAULT 5")
+            server.execute("INSERT INTO growing (id) VALUES (4)")
+            with pytest.raises(
+                hw.SchemaChanged, match=r"'late' of public.growing was added with a value for the rows that were"
+            ):
+                session.await_idle()
+            assert len(session.table("growing")) == 3
+            stream.stop()
+        finally:
+            capture.release_slot(postgres.address, "growing")
+            server.execute("DROP TABLE growing")

@@ -109,7 +109,7 @@ def test_changes_replayed_are_the_tables(captured: Capture, postgres: Server) ->
             # In two parts: a transaction belongs to one of them.
             middle = (after + until) // 2
             for start, stop in ((after, middle), (middle, until)):
-                replay(tables, capture.changes(captured, start, stop, "1:1:"))
+                replay(tables, capture.changes(connection, captured, start, stop, "1:1:"))
             after = until
             capture.advance(connection, captured, until)
             for name in TABLES:
@@ -132,7 +132,7 @@ def test_a_snapshot_and_the_changes_after_it_have_no_gap_and_no_overlap(captured
                     replay(tables, batch)
         with capture.connected(postgres.address) as connection:
             until = capture.end_of_log(connection)
-        replay(tables, capture.changes(captured, 0, until, seen))
+        replay(tables, capture.changes(connection, captured, 0, until, seen))
         for name in TABLES:
             assert tables[name] == there(postgres.address, name)
 

@@ -197,7 +197,7 @@ def _read_strategy(reader: Reader) -> str:
 
 
 def _read_create_sketch(reader: Reader) -> CreateSketch:
-    """`name ON table (column, …), … [WITH (fragments = n)] FOR query`."""
+    """`name ON table (column, …), … [WITH (fragments = n, maintain = lazy)] FOR query`; either option may be missing."""
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name("the name of a sketch")
     reader.expect("ON")
@@ -207,13 +207,21 @@ def _read_create_sketch(reader: Reader) -> CreateSketch:
         on.append((table, reader.names("a column name")))
         if not reader.accept(","):
             break
-    fragments = None
+    fragments, maintain = None, "eager"
     if reader.accept("WITH"):
-        reader.expect("(", "FRAGMENTS", "=")
-        fragments = reader.whole_number("a number of fragments")
+        reader.expect("(")
+        while True:
+            if reader.accept("MAINTAIN"):
+                reader.expect("=")
+                maintain = reader.name("eager or lazy").lower()
+            else:
+                reader.expect("FRAGMENTS", "=")
+                fragments = reader.whole_number("a number of fragments")
+            if not reader.accept(","):
+                break
         reader.expect(")")
     reader.expect("FOR")
-    return CreateSketch(name, tuple(on), fragments, _read_query(reader), if_not_exists)
+    return CreateSketch(name, tuple(on), fragments, _read_query(reader), if_not_exists, maintain)
 
 
 def _read_insert(reader: Reader) -> Insert:

@@ -46,6 +46,7 @@ class CreateSketch:
     fragments: int | None
     query: str
     if_not_exists: bool
+    maintain: str = "eager"
 
 
 @dataclass(frozen=True)

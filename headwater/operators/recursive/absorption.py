@@ -16,6 +16,7 @@ from weakref import finalize
 from headwater.annotations.absorption import Functions
 from headwater.operators.recursive.aggsel import AggSel
 from headwater.operators.recursive.fixpoint import Fixpoint
+from headwater.operators.recursive.functions import mask_of
 from headwater.operators.recursive.join import PipelinedHashJoin
 from headwater.operators.recursive.minship import MinShip
 from headwater.operators.recursive.network import Flow, Meet
@@ -66,7 +67,7 @@ class Absorption:
                 variable = self.functions.new()
                 self.variables[number, row] = variable
                 self.owners[variable] = number, row
-                annotation = self.functions.variable(variable), 1 << variable
+                annotation = self.functions.variable(variable), mask_of([variable])
                 arrived.setdefault(-1 - number, []).append((row, annotation, self.places.home(row)))
         self._round(arrived, alternatives, derived)
         return self.relations[self._settings.result].changed()
@@ -115,7 +116,7 @@ class Absorption:
             return {}, {}, derived
         for _ in range(self.places.count - 1):
             self.counters.add(_VARIABLE_BYTES * len(dead))
-        absent, mask = self.functions.absent(dead), sum(1 << variable for variable in dead)
+        absent, mask = self.functions.absent(dead), mask_of(dead)
         for join in self._joins.values():
             join.without(dead, absent, mask)
         for relation in self.relations:

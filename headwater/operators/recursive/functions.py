@@ -3,6 +3,12 @@
 A deletion sets a few variables to false. The functions that do not depend on them stay as they are, and are not even looked at:
 for each variable it is known which rows' functions may depend on it. An annotation is a function with a mask of its variables,
 which may have more than the function, as absorption takes some away.
+
+    mask       bit v + 1 for variable v;  bit 0: there may be several derivations, else it is the conjunction of the mask
+    f ∧ g      masks are united: a conjunction of conjunctions is one;       f ∨ g   united, and several
+
+Of conjunctions the masks alone decide: which absorbs which is which is contained, and without one of its variables it is false.
+So lazy provenance, which ships one conjunction a row, seldom asks CUDD.
 """
 
 from __future__ import annotations
@@ -15,6 +21,20 @@ if TYPE_CHECKING:
     from headwater.annotations.absorption import Functions
 
     Annotation = tuple[Any, int]
+
+SEVERAL = 1
+
+
+def mask_of(variables: Iterable[int]) -> int:
+    """The mask of a conjunction of variables."""
+    return sum(2 << variable for variable in variables)
+
+
+def is_absorbed(new: Annotation, known: Annotation) -> bool:
+    """Whether a derivation says nothing beyond what is known."""
+    if not (new[1] | known[1]) & SEVERAL:
+        return not known[1] & ~new[1]
+    return bool(new[0] <= known[0])
 
 
 class Annotated:
@@ -30,12 +50,12 @@ class Annotated:
     def put(self, key: Any, function: Any, mask: int) -> None:  # noqa: ANN401  (a key, a function)
         """Keeps a function, which may be new to the key or another one than before."""
         old = self.kept.get(key)
-        fresh = mask if old is None else mask & ~old[1]
+        fresh = (mask if old is None else mask & ~old[1]) & ~SEVERAL
         users = self._users
         while fresh:
             lowest = fresh & -fresh
             fresh ^= lowest
-            variable = lowest.bit_length() - 1
+            variable = lowest.bit_length() - 2
             if variable in users:
                 users[variable][key] = None
             else:
@@ -48,10 +68,12 @@ class Annotated:
         if old is None:
             self.put(key, *annotation)
             return True
-        new = old[0] | annotation[0]
-        if new == old[0]:
+        if is_absorbed(annotation, old):
             return False
-        self.put(key, new, old[1] | annotation[1])
+        if is_absorbed(old, annotation):
+            self.put(key, *annotation)
+        else:
+            self.put(key, old[0] | annotation[0], old[1] | annotation[1] | SEVERAL)
         return True
 
     def without(self, variables: Iterable[int], absent: Any, mask: int) -> list[tuple[Any, bool]]:  # noqa: ANN401
@@ -63,9 +85,9 @@ class Annotated:
         false = self._functions.false
         for key in touched:
             old = self.kept.get(key)
-            if old is None:
+            if old is None or not old[1] & mask:
                 continue
-            new = self._functions.without(old[0], absent)
+            new = self._functions.without(old[0], absent) if old[1] & SEVERAL else false
             if new == false:
                 del self.kept[key]
                 changed.append((key, True))

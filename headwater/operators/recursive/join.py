@@ -45,7 +45,7 @@ class PipelinedHashJoin:
         mine, other = self._sides[side], self._sides[1 - side].kept
         shared = self._shared[side] is not None
         index, partners = self._indexes[side], self._indexes[1 - side]
-        key_of_row, false = self._keys[side], self._functions.false
+        key_of_row = self._keys[side]
         own, theirs = self._widths[side], self._widths[1 - side]
         found: list[Update] = []
         for row, annotation, place in updates:
@@ -68,11 +68,9 @@ class PipelinedHashJoin:
                     # Somebody else knows already that it is gone.
                     self._unlist(1 - side, partner)
                     continue
-                theirs_function, theirs_mask = met
-                both = function & theirs_function
-                if both != false:
-                    pair = kept + partner[:theirs] if side == 0 else partner[:theirs] + kept
-                    found.append((pair, (both, mask | theirs_mask), place))
+                # Monotone functions are true together, where all variables are.
+                pair = kept + partner[:theirs] if side == 0 else partner[:theirs] + kept
+                found.append((pair, (function & met[0], mask | met[1]), place))
         return found
 
     def without(self, variables: Iterable[int], absent: Any, mask: int) -> None:  # noqa: ANN401  (a function)

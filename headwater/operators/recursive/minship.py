@@ -16,7 +16,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from headwater.operators.recursive.functions import Annotated
+from headwater.operators.recursive.functions import SEVERAL, Annotated, is_absorbed, mask_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -68,7 +68,7 @@ class MinShip:
             if known is None or self._batch == 1:
                 self._first(key, annotation, target, shipped)
                 continue
-            if annotation[0] <= known[0]:
+            if is_absorbed(annotation, known):
                 continue
             self._hold(key, annotation, target)
             if self._is_due():
@@ -85,7 +85,7 @@ class MinShip:
         for key, (waits, target) in waiting.items():
             function, mask = waits[0]
             for other, others in waits[1:]:
-                function, mask = function | other, mask | others
+                function, mask = function | other, mask | others | SEVERAL
             self._send(key, (function, mask), target, shipped)
         return shipped
 
@@ -125,12 +125,12 @@ class MinShip:
     def _first(self, key: Any, annotation: Annotation, target: Any, shipped: list[Update]) -> None:  # noqa: ANN401
         """Ships a row that is new; if lazy, with one derivation only, and the others wait."""
         function, mask = annotation
-        if self._eager or _is_conjunction(function, mask):
+        if self._eager or not mask & SEVERAL:
             self._send(key, annotation, target, shipped)
             return
-        one = self._functions.one_of(function)
-        self._send(key, one, target, shipped)
-        if one[0] != function:
+        one, variables = self._functions.one_of(function)
+        self._send(key, (one, mask_of(variables)), target, shipped)
+        if one != function:
             self._hold(key, annotation, target)
 
     def _hold(self, key: Any, annotation: Annotation, target: Any) -> None:  # noqa: ANN401  (a key, a place)
@@ -139,19 +139,20 @@ class MinShip:
         if waiting is None:
             self._pending[key] = [annotation], target
             return
-        function, mask = annotation
-        for known, variables in waiting[0]:
-            if not variables & ~mask and function <= known:
+        for known in waiting[0]:
+            if not known[1] & ~annotation[1] & ~SEVERAL and is_absorbed(annotation, known):
                 return
         waiting[0].append(annotation)
 
     def _left(self, waits: list[Annotation]) -> list[Annotation]:
         """What is left of derivations where all that was said to be false is."""
-        restricted = [
-            (self._functions.without(function, self._absent) if mask & self._gone else function, mask & ~self._gone)
-            for function, mask in waits
-        ]
-        return [annotation for annotation in restricted if annotation[0] != self._functions.false]
+        left = [annotation for annotation in waits if not annotation[1] & self._gone]
+        for function, mask in waits:
+            if mask & self._gone and mask & SEVERAL:
+                restricted = self._functions.without(function, self._absent)
+                if restricted != self._functions.false:
+                    left.append((restricted, mask & ~self._gone))
+        return left
 
     def _send(self, key: Any, annotation: Annotation, target: Any, shipped: list[Update]) -> None:  # noqa: ANN401
         place, row = key
@@ -167,8 +168,3 @@ class MinShip:
     def nbytes(self) -> int:
         waiting = (function for waits, _ in self._pending.values() for function, _ in waits)
         return self._sent.nbytes() + sum(map(self._functions.nbytes, waiting))
-
-
-def _is_conjunction(function: Any, mask: int) -> bool:  # noqa: ANN401  (a function)
-    """Whether a function has a node for each of its variables, and one for true."""
-    return bool(function.dag_size <= mask.bit_count() + 1)

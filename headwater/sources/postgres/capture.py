@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import io
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -32,13 +32,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Connection = Any
+# A class of an optional package.
+Connection = Any
 
 # The slot may still be held by a task that was killed.
 _PATIENCE = 60.0
 _PAUSE = 0.05
 _SLOT = re.compile(r"[a-z0-9_]{1,63}")
 _PLUGIN = "pgoutput"
+# Bytes of the log that are gone through again without need, at most.
+_FAR = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -135,9 +138,23 @@ def advance(connection: Connection, capture: Capture, place: int) -> None:
     """What comes before a place of the log is not needed any more."""
     if read_until(connection, capture) < place:
         _patiently(connection, "SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", [capture.slot, _words(place)])
+        _let_begin_later(connection, capture, place)
 
 
-def changes(capture: Capture, after: int, until: int, seen: str) -> pa.RecordBatch:
+def _let_begin_later(connection: Connection, capture: Capture, place: int) -> None:
+    """Has the server note which transactions are under way, where it would else go through much of its log again.
+
+    It does so by itself every fifteen seconds; whoever may not ask for it, or asks an older server, waits for that.
+    """
+    from psycopg.errors import InsufficientPrivilege, UndefinedFunction
+
+    begins = connection.execute("SELECT restart_lsn FROM pg_replication_slots WHERE slot_name = %s", [capture.slot]).fetchone()
+    if begins is not None and place - place_of(begins[0]) > _FAR:
+        with suppress(InsufficientPrivilege, UndefinedFunction):
+            connection.execute("SELECT pg_log_standby_snapshot()")
+
+
+def changes(connection: Connection, capture: Capture, after: int, until: int, seen: str) -> pa.RecordBatch:
     """The transactions that end after a place of the log and not after another, and that the snapshot has not `seen`."""
     from psycopg import sql
 
@@ -145,8 +162,7 @@ def changes(capture: Capture, after: int, until: int, seen: str) -> pa.RecordBat
         "COPY (SELECT data FROM pg_logical_slot_peek_binary_changes({}, {}::pg_lsn, NULL, 'proto_version', '1', "
         "'publication_names', {})) TO STDOUT (FORMAT binary)"
     ).format(sql.Literal(capture.slot), sql.Literal(_words(until)), sql.Literal(_publication(capture)))
-    with connected(capture.address) as connection:
-        copied = _patiently(connection, text, None, copy=True)
+    copied = _patiently(connection, text, None, copy=True)
     parsed = messages.parse(copied)
     ends = parsed.changes[:, 0]
     chosen = (ends > after) & (ends <= until) & ~visible(seen, parsed.changes[:, 1])
@@ -230,14 +246,14 @@ def _patiently(connection: Connection, text: Any, values: Sequence[Any] | None, 
 
 def _inserted(batch: pa.RecordBatch, table: str, at: int) -> pa.RecordBatch:
     count, width = batch.num_rows, batch.num_columns
-    names = pa.array(batch.schema.names * count, pa.string())
+    names = pa.array(batch.schema.names, pa.string()).take(pa.array(np.tile(np.arange(width), count)))
     order = np.arange(count * width).reshape(width, count).T.ravel()
     values = pa.concat_arrays(batch.columns).take(pa.array(order))
     maps = pa.MapArray.from_arrays(pa.array(np.arange(count + 1) * width, pa.int32()), names, values)
     return pa.RecordBatch.from_arrays(
         [
-            pa.array([table] * count, pa.string()),
-            pa.array(["r"] * count, pa.string()),
+            pa.repeat(table, count),
+            pa.repeat("r", count),
             pa.array(np.zeros(count, np.int64)),
             pa.array(np.full(count, at)),
             pa.nulls(count, pa.timestamp("us", tz="UTC")),

@@ -63,6 +63,9 @@ def of_table(batch: pa.Table, name: str) -> Captured | None:
     order = np.lexsort((~went, where))
     maps = pa.concat_arrays([before.filter(pa.array(had)), after.filter(pa.array(has))]).take(pa.array(order))
     rows, absent = _columns(maps)
+    # What a new row does not have, its table did not have then; only updates leave values out.
+    left_out = went[order] | (ops == "u")[where[order]]
+    absent = {name: mask & left_out for name, mask in absent.items()}
     return Captured(
         Events(rows, went[order], places[where[order]]), absent, bool(len(emptied)), bool(np.isin(ops, ["c", "r"]).any())
     )

@@ -13,6 +13,7 @@ open on the server: if one of them is killed meanwhile, the stream begins anew, 
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,8 @@ class Changes(DataSourceStreamReader):
         self._limit = limit
         self._open: Any = None
         self._snapshot: Any = None
+        # Up to where the server may forget its log, and where it ended when nothing in it was of interest.
+        self._advanced = self._quiet = -1
 
     def __reduce__(self) -> tuple[type[Changes], tuple[Capture, int]]:
         # To the tasks goes what was asked for, and no connection.
@@ -97,12 +100,13 @@ class Changes(DataSourceStreamReader):
         # Spark asks for more when the last batch is done.
         self.commit(start)
         connection = self._connection()
-        capture.require_unread(connection, self._capture, start["lsn"])
         end = capture.end_of_log(connection)
-        if end <= start["lsn"]:
+        if end in (start["lsn"], self._quiet):
             return start
+        capture.require_unread(connection, self._capture, start["lsn"])
         if end - start["lsn"] < _MUCH and not capture.has_changes(connection, self._capture):
             # What the log has is not about these tables; when it is much, the server may forget it.
+            self._quiet = end
             return start
         return {"lsn": min(end, start["lsn"] + self._limit), "seen": start["seen"]}
 
@@ -117,11 +121,15 @@ class Changes(DataSourceStreamReader):
         assert isinstance(partition, Part)
         if partition.table is not None and partition.exported is not None:
             return capture.snapshot(partition.capture, partition.table, partition.exported, partition.until)
-        return iter([capture.changes(partition.capture, partition.after, partition.until, partition.seen)])
+        # A task has none, and the driver need not connect again.
+        with capture.connected(self._capture.address) if self._open is None else nullcontext(self._connection()) as connection:
+            return iter([capture.changes(connection, partition.capture, partition.after, partition.until, partition.seen)])
 
     def commit(self, end: Offset) -> None:
         self._close_snapshot()
-        capture.advance(self._connection(), self._capture, end["lsn"])
+        if self._advanced != end["lsn"]:
+            capture.advance(self._connection(), self._capture, end["lsn"])
+            self._advanced = end["lsn"]
 
     def stop(self) -> None:
         self._close_snapshot()
