@@ -118,9 +118,12 @@ def run(
     width = int(relations[:, COLUMNS].max())
     code = Code(program.code, program.rules, program.outputs, meetings, program.probes, program.found)
     first = _lines(derived, fixpoint, width)
+    tables, held = stored(arrangements)
     status, changes, beliefs, figures = _epoch(
-        first, relations, code, stored(arrangements), program.registers, fixpoint.rounds, fixpoint.rows
+        first, relations, code, tables, program.registers, fixpoint.rounds, fixpoint.rows
     )
+    # Until here the loop read what these own.
+    del held
     if status != FINE:
         return None
     return Epoch(
