@@ -186,11 +186,19 @@ def _loaded(
 
 @compiled
 def add(entries: Int64s, sizes: Int64s, groups: Int64s, group: int, best: int, due: int, weight: int) -> int:
-    """Adds to a derivation of a group; the place of that. There must be room for one more."""
-    at = groups[group, HEAD]
+    """Adds to a derivation of a group; the place of that. There must be room for one more.
+
+    One that came and went takes up no room, so that groups stay as small as they are.
+    """
+    at, free = groups[group, HEAD], -1
     while at >= 0 and not (entries[at, ROUND] == due and entries[at, VALUE] == best):
+        if entries[at, WEIGHT] == 0 and entries[at, BEFORE] == 0:
+            free = at
         at = entries[at, NEXT]
-    if at < 0:
+    if at < 0 and free >= 0:
+        at = free
+        entries[at, VALUE], entries[at, ROUND] = best, due
+    elif at < 0:
         at = sizes[ENTRIES]
         sizes[ENTRIES] += 1
         entries[at, VALUE], entries[at, ROUND], entries[at, WEIGHT], entries[at, BEFORE] = best, due, 0, 0

@@ -73,8 +73,10 @@ _LAST = (1 << 62) - 1
 _DUE, _GROUP, _LOSING = range(3)
 # Counters of an agenda: groups that wait, those of them that may be lost, and groups in which values contend.
 _WAITING, _LOST, _CONTENDING = range(3)
-# Figures of an epoch: batches done, ranks reached, the latest rank, rows emitted.
-_DONE, _DEPTH, _LATEST, _ROWS = range(4)
+# Figures of an epoch: rounds done, ranks reached, the latest rank, rows emitted, and batches: rounds and best values.
+_DONE, _DEPTH, _LATEST, _ROWS, _BATCHES = range(5)
+# More batches than this, to a round or a group, lead nowhere.
+_MANY = 100
 
 
 class Agenda(NamedTuple):
@@ -116,9 +118,12 @@ def run(
     width = int(relations[:, COLUMNS].max())
     code = Code(program.code, program.rules, program.outputs, meetings, program.probes, program.found)
     first = _lines(derived, fixpoint, width)
+    tables, held = stored(arrangements)
     status, changes, beliefs, figures = _epoch(
-        first, relations, code, stored(arrangements), program.registers, fixpoint.rounds, fixpoint.rows
+        first, relations, code, tables, program.registers, fixpoint.rounds, fixpoint.rows
     )
+    # Until here the loop read what these own.
+    del held
     if status != FINE:
         return None
     return Epoch(
@@ -181,7 +186,7 @@ def _epoch(
 ) -> tuple[int, Int64s, Int64s, Int64s]:
     """The status, changes of derivations and of rows, and figures."""
     width = first.shape[1] - FIRST
-    figures = np.zeros(4, np.int64)
+    figures = np.zeros(5, np.int64)
     agenda = Agenda(np.empty((256, 3), np.int64), np.empty((256, 3), np.int64), np.zeros(3, np.int64))
     emitted = np.empty((256, 4), np.int64)
     derived = np.empty((256, FIRST + width), np.int64)
@@ -195,9 +200,10 @@ def _epoch(
         emitted = roomy(emitted, 2 * count)
         known, agenda, made = _settled(known, agenda, relations, batch, count, now, eager, emitted)
         figures[_DONE] += not eager
+        figures[_BATCHES] += 1
         if made == 0:
             continue
-        if not _is_bounded(emitted, made, figures, rounds, rows):
+        if not _is_bounded(emitted, made, figures, rounds, rows, known.sizes[GROUPS]):
             known.sizes[STATUS] = ENDLESS
             break
         derived, found, lines, others = followed(
@@ -211,7 +217,7 @@ def _epoch(
 
 
 @compiled
-def _is_bounded(emitted: Int64s, count: int, figures: Int64s, rounds: int, rows: int) -> bool:
+def _is_bounded(emitted: Int64s, count: int, figures: Int64s, rounds: int, rows: int, groups: int) -> bool:
     """Counts the ranks that are later than any before, and the rows; whether they are no more than they may be."""
     latest = figures[_LATEST]
     for i in range(count):
@@ -219,7 +225,7 @@ def _is_bounded(emitted: Int64s, count: int, figures: Int64s, rounds: int, rows:
     figures[_DEPTH] += latest > figures[_LATEST]
     figures[_LATEST] = latest
     figures[_ROWS] += count
-    return figures[_DEPTH] <= rounds and figures[_ROWS] <= rows
+    return figures[_DEPTH] <= rounds and figures[_ROWS] <= rows and figures[_BATCHES] <= _MANY * (rounds + groups)
 
 
 @compiled

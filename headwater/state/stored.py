@@ -4,7 +4,7 @@
     place    of a column: its word, how much of it (as in a `spec` of blocks), its NULL bit
 
 A loop that takes arrays is compiled for their number, and there may be any number of runs; so it gets addresses. Whoever calls
-it holds the arrangements until it is done, and runs never change.
+it holds the runs until it is done, for an arrangement may exchange its own meanwhile; runs never change.
 """
 
 # ruff: noqa: ANN401  (what Numba gives to those who write its code)
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from headwater.state.arrangement import Arrangement
+    from headwater.state.runs import Run
 
     Int64s = NDArray[np.int64]
     Words = NDArray[np.uint64]
@@ -44,8 +45,9 @@ class Stored(NamedTuple):
     places: Int64s
 
 
-def stored(arrangements: Sequence[Arrangement]) -> Stored:
-    """The arrangements as tables; columns of no fixed width have no place."""
+def stored(arrangements: Sequence[Arrangement]) -> tuple[Stored, list[Run]]:
+    """The arrangements as tables, and the runs to hold; columns of no fixed width have no place."""
+    held: list[Run] = []
     runs: list[tuple[int, ...]] = []
     spans = np.empty((len(arrangements), 2), np.int64)
     widest = max((len(each.schema.types) for each in arrangements), default=0)
@@ -53,6 +55,7 @@ def stored(arrangements: Sequence[Arrangement]) -> Stored:
     for number, arrangement in enumerate(arrangements):
         spans[number, 0] = len(runs)
         for run in arrangement.runs:
+            held.append(run)
             words = run.block.words
             if not (words.flags.c_contiguous and run.hashes.flags.c_contiguous):
                 raise ValueError("The lines of a run are not in one piece.")
@@ -63,7 +66,7 @@ def stored(arrangements: Sequence[Arrangement]) -> Stored:
         for column, place in enumerate(format_of(tuple(arrangement.schema.types)).places):
             if place.kind is not None:
                 places[number, column] = place.at // 2, place.size, place.flag
-    return Stored(np.array(runs, np.int64).reshape(-1, 6), spans, keys, places)
+    return Stored(np.array(runs, np.int64).reshape(-1, 6), spans, keys, places), held
 
 
 def _address(array: NDArray[Any]) -> int:

@@ -68,12 +68,16 @@ class Annotated:
         if old is None:
             self.put(key, *annotation)
             return True
-        if is_absorbed(annotation, old):
+        several = (old[1] | annotation[1]) & SEVERAL
+        if not several and is_absorbed(annotation, old):
             return False
-        if is_absorbed(old, annotation):
+        if not several and is_absorbed(old, annotation):
             self.put(key, *annotation)
-        else:
-            self.put(key, old[0] | annotation[0], old[1] | annotation[1] | SEVERAL)
+            return True
+        new = old[0] | annotation[0]
+        if new == old[0]:
+            return False
+        self.put(key, new, old[1] | annotation[1] | SEVERAL)
         return True
 
     def without(self, variables: Iterable[int], absent: Any, mask: int) -> list[tuple[Any, bool]]:  # noqa: ANN401
