@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import shutil
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from headwater.errors import InvalidStream
 
@@ -63,13 +64,17 @@ def _write_anew(checkpoint: Path, applied: dict[str, Any], name: str) -> None:
             f"the checkpoint of stream {name!r} is gone, and with it the list of files that were read; batches up to "
             f"{applied['batch']} are applied. `s.forget({name!r})` begins anew, with all files"
         )
-    batch = str(applied["batch"])
+    last = int(applied["batch"])
     version, watermark = applied["version"], applied["watermark"]
     described = json.dumps({"batchWatermarkMs": watermark, "batchTimestampMs": 0, "conf": {}})
     done = json.dumps({"nextBatchWatermarkMs": watermark})
     for folder, lines in ((_OFFSETS, [version, described, *applied["offsets"]]), (_COMMITS, [version, done])):
         (checkpoint / folder).mkdir(parents=True, exist_ok=True)
-        (checkpoint / folder / batch).write_text("\n".join(lines), encoding="utf-8")
+        # Spark wants to see the batch before the last one, too, and takes nothing from it.
+        for batch in range(max(last - 1, 0), last + 1):
+            (checkpoint / folder / str(batch)).write_text("\n".join(lines), encoding="utf-8")
+    # Spark refuses notes of a query that has no name.
+    (checkpoint / "metadata").write_text(json.dumps({"id": str(uuid4())}), encoding="utf-8")
 
 
 def _lines(checkpoint: Path, batch: int) -> list[str]:

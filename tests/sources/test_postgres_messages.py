@@ -132,7 +132,7 @@ def test_a_snapshot_and_the_changes_after_it_have_no_gap_and_no_overlap(captured
                     replay(tables, batch)
         with capture.connected(postgres.address) as connection:
             until = capture.end_of_log(connection)
-        replay(tables, capture.changes(connection, captured, 0, until, seen))
+            replay(tables, capture.changes(connection, captured, 0, until, seen))
         for name in TABLES:
             assert tables[name] == there(postgres.address, name)
 

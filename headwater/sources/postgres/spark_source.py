@@ -100,10 +100,10 @@ class Changes(DataSourceStreamReader):
         # Spark asks for more when the last batch is done.
         self.commit(start)
         connection = self._connection()
-        end = capture.end_of_log(connection)
-        if end in (start["lsn"], self._quiet):
-            return start
         capture.require_unread(connection, self._capture, start["lsn"])
+        end = capture.end_of_log(connection)
+        if end <= start["lsn"] or end == self._quiet:
+            return start
         if end - start["lsn"] < _MUCH and not capture.has_changes(connection, self._capture):
             # What the log has is not about these tables; when it is much, the server may forget it.
             self._quiet = end
