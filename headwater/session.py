@@ -277,7 +277,7 @@ class Session(Workplace):
             self._define(self._engine.definitions.partitioned(now, made))
         return made
 
-    def create_sketch(
+    def create_sketch(  # noqa: PLR0913  (each a choice of its own)
         self,
         name: str,
         query: str | DataFrame,
@@ -285,12 +285,14 @@ class Session(Workplace):
         on: On | None = None,
         fragments: int | None = None,
         maintain: str = "eager",
+        witnesses: bool = False,
     ) -> Sketch:
         """A sketch of a query: which ranges of the columns that `on` names by table its answer needs, kept up to date.
 
         The same query is then answered from these ranges only. Columns by which that could give another answer are refused.
         Without `on`, the query is asked, and of the columns that its answer shows the one is taken that leaves the fewest rows.
-        `maintain` is eager, by every commit, or lazy, when the sketch is used.
+        `maintain` is eager, by every commit, or lazy, when the sketch is used. With `witnesses`, of groups with nothing but
+        least and greatest values only the rows that have these are needed: a smaller sketch, which serves fewer queries.
         """
         from headwater.skipping.capturing import maintained, require_maintenance
 
@@ -299,7 +301,7 @@ class Session(Workplace):
         with self._defining() as now:
             self._require_free(name)
             analysed = self._engine.analyse(query, now, name)
-            catalog, sketch, captured = self.capturing.sketched(now, analysed, on, fragments)
+            catalog, sketch, captured = self.capturing.sketched(now, analysed, on, fragments, witnesses=witnesses)
             captured = maintained(captured, now, maintain)
             snapshot = replace(self.snapshot, catalog=catalog)
             self._define(self._engine.definitions.view(snapshot, name, sketch, "auto", captured))

@@ -28,6 +28,7 @@ from headwater.algebra.expressions import Call, Column, Expression, Literal, mov
 from headwater.annotations.fragments import FRAGMENT, Partition
 from headwater.compiler.joins import all_of, analyse
 from headwater.sketches.facts import Unsafe
+from headwater.sketches.witnesses import extremes, subjects, witnessed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -85,7 +86,7 @@ def sketch_plan(sketch: Captured, tables: Mapping[str, plan.Types], type_of: Typ
     assert sketch.query.root is not None
     order = [(covered.scan, covered.column) for covered in sketch.accesses]
     partitions = {access: covered.partition for access, covered in zip(order, sketch.accesses, strict=True)}
-    capture = _Capture(partitions, sketch.barriers, type_of)
+    capture = _Capture(partitions, sketch.barriers, type_of, sketch.witnesses)
     capture.finish(capture.annotated(sketch.query.root))
     found = [_numbered(order.index(access), node) for access, node in capture.found]
     found += [_violations(number, guard, tables[guard.table]) for number, guard in enumerate(sketch.guards)]
@@ -107,6 +108,7 @@ class _Capture:
     partitions: Mapping[Access, Partition]
     barriers: frozenset[int]
     type_of: TypeOf
+    witnesses: bool = False
     found: list[tuple[Access, plan.Node]] = field(default_factory=list)
     nodes: int = 0
     scans: int = 0
@@ -220,6 +222,14 @@ class _Capture:
         types = (*(self.type_of(part) for part in keys), FRAGMENT)
         return plan.Project(types=types, child=found, expressions=(*keys, fragment))
 
+    def _of_group(self, node: plan.Aggregate, child: Annotated, access: Access) -> plan.Node:
+        """The keys of groups with the fragments that they need."""
+        calls = extremes(node) if self.witnesses else []
+        if not calls:
+            return self._pairs(child, access, node.keys)
+        pairs = self._pairs(child, access, [*node.keys, *subjects(calls)])
+        return witnessed(child.node, pairs, node, calls, self.type_of)
+
     def _aggregate(self, node: plan.Aggregate, child: Annotated) -> Annotated:
         keys = list(node.keys)
         missing = [key for key in dict.fromkeys(keys) if key not in node.outputs]
@@ -235,7 +245,7 @@ class _Capture:
             elif access in child.links and all(column in places for column in child.links[access].columns):
                 links[access] = child.links[access].at(places)
             else:
-                links[access] = Link(by_keys, self._pairs(child, access, keys))
+                links[access] = Link(by_keys, self._of_group(node, child, access))
         return Annotated(grouped, len(node.types), seen, {}, links)
 
 

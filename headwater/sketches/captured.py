@@ -30,3 +30,5 @@ class Captured:
     guards: tuple[Guard, ...]
     lazy: bool = field(default=False, metadata={"later": True})
     """Whether it is brought up to date when it is used, and not by every commit."""
+    witnesses: bool = field(default=False, metadata={"later": True})
+    """Whether of groups with nothing but least and greatest values only the rows that have these are needed."""

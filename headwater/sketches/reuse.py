@@ -37,6 +37,7 @@ from headwater.sketches.comparing import (
 from headwater.sketches.facts import State, Unsafe
 from headwater.sketches.groups import of_group
 from headwater.sketches.safety import barriers
+from headwater.sketches.witnesses import extremes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,7 +94,7 @@ def serves(sketch: Captured, root: plan.Node, facts: Facts) -> bool:
     if owner == root:
         return True
     try:
-        pairing = _Walk(sketch.barriers, facts).pairing(owner, root, top=True)
+        pairing = _Walk(sketch.barriers, facts, sketch.witnesses).pairing(owner, root, top=True)
         walls = barriers(root, [(covered.scan, covered.column) for covered in sketch.accesses], facts)
     except (Different, Unsafe):
         return False
@@ -104,6 +105,7 @@ def serves(sketch: Captured, root: plan.Node, facts: Facts) -> bool:
 class _Walk:
     barriers: frozenset[int]
     facts: Facts
+    witnesses: bool = False
     nodes: int = 0
     rules: Mapping[type[plan.Node], Callable[..., Pairing]] = field(default_factory=lambda: _RULES)
 
@@ -118,6 +120,8 @@ class _Walk:
         passes = top and isinstance(one, plan.Project | plan.Sort)
         pairs = zip(one.children, other.children, strict=True)
         children = [self.pairing(left, right, top=passes) for left, right in pairs]
+        if isinstance(one, plan.Aggregate) and self.witnesses and extremes(one):
+            _require(children[0].same)
         rule = self.rules.get(type(one))
         if isinstance(one, plan.Limit) and isinstance(other, plan.Limit):
             found = _limit(one, other, children[0], top=top)

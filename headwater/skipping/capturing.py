@@ -62,7 +62,9 @@ class Capturing:
         now = self.session.snapshot
         return Attribute(table, column, self.session.rows_of(table, now), now.total(table))
 
-    def sketched(self, now: Catalog, query: Query, on: On, fragments: int | None) -> tuple[Catalog, Query, Any]:
+    def sketched(
+        self, now: Catalog, query: Query, on: On, fragments: int | None, *, witnesses: bool = False
+    ) -> tuple[Catalog, Query, Any]:
         """The catalog with the partitions that a sketch needs, the query that is the sketch, and what it is."""
         require_count(fragments)
         accesses = wanted(now, query, on)
@@ -82,7 +84,8 @@ class Capturing:
                 found = partition_of(now, self._attribute(table, access[1]), fragments)
                 now = replace(now, partitions=(*now.partitions, found))
             partitions[access] = found
-        return now, *sketch_query(now, query, choice, partitions, self.session.engines.type_of)
+        made = replace(choice, witnesses=witnesses)
+        return now, *sketch_query(now, query, made, partitions, self.session.engines.type_of)
 
     def _holds(self, guard: Guard) -> bool:
         """Whether a fact is true of a table now."""

@@ -50,6 +50,7 @@ class Choice:
     accesses: tuple[Access, ...]
     barriers: frozenset[int]
     guards: tuple[Guard, ...]
+    witnesses: bool = False
 
 
 def scans_of(root: plan.Node) -> list[plan.Scan]:
@@ -161,7 +162,8 @@ def sketch_query(
     assert query.root is not None
     tables = {name: tuple(table.arrow.types) for name, table in now.tables.items()}
     accesses = tuple(Covered(number, column, partition) for (number, column), partition in partitions.items())
-    captured = Captured(replace(query, analysed=None), accesses, choice.barriers, choice.guards)
+    asked = replace(query, analysed=None)
+    captured = Captured(asked, accesses, choice.barriers, choice.guards, witnesses=choice.witnesses)
     try:
         root = sketch_plan(captured, tables, type_of)
     except Unsafe as reason:

@@ -102,8 +102,9 @@ def union(*inputs: plan.Node) -> plan.Union:
 class Naive:
     """Evaluates a plan over tables, given for each scan by its number from the top; `seen` is what each node gave."""
 
-    def __init__(self, tables: Mapping[int, Sequence[tuple[int, Row]]]) -> None:
+    def __init__(self, tables: Mapping[int, Sequence[tuple[int, Row]]], *, witnesses: bool = False) -> None:
         self._tables = tables
+        self._witnesses = witnesses
         self._scans: Iterator[int] = count()
         self._nodes: Iterator[int] = count()
         self.seen: dict[int, Traced] = {}
@@ -114,7 +115,10 @@ class Naive:
             at = next(self._scans)
             found = [(row, frozenset([(at, identity)])) for identity, row in self._tables[at]]
         else:
-            found = _EVALUATE[type(node)](node, [self.rows(child) for child in node.children])
+            children = [self.rows(child) for child in node.children]
+            found = _EVALUATE[type(node)](node, children)
+            if isinstance(node, plan.Aggregate) and self._witnesses:
+                found = _witnessed(node, children[0], found)
         self.seen[number] = found
         return found
 
@@ -167,6 +171,24 @@ def _aggregate(node: plan.Aggregate, children: list[Traced]) -> Traced:
                 outputs.append(_of_group(output, [row for row, _ in members]))
         found.append((tuple(outputs), frozenset().union(*(lineage for _, lineage in members))))
     return found
+
+
+def _witnessed(node: plan.Aggregate, rows: Traced, found: Traced) -> Traced:
+    """Groups of nothing but least and greatest values come from the rows that have them."""
+    calls = [(i, output.arguments[0]) for i, output in enumerate(node.outputs) if isinstance(output, Call)]
+    if not calls or any(function.function not in ("Min", "Max") for _, function in calls):
+        return found
+    traced = []
+    for group, _ in found:
+        places = [node.outputs.index(key) for key in node.keys]
+        lineages = [
+            lineage
+            for row, lineage in rows
+            if all(value(key, row) == group[place] for key, place in zip(node.keys, places, strict=True))
+            and any(value(function.arguments[0], row) == group[i] for i, function in calls)
+        ]
+        traced.append((group, frozenset().union(*lineages)))
+    return traced
 
 
 def _of_group(call: Any, rows: list[Row]) -> Any:

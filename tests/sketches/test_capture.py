@@ -53,7 +53,7 @@ def delta(rows: list[Row], width: int, weight: int) -> Delta:
 def expected(root: plan.Node, rows: dict[str, list[Row]], sketch: Captured) -> list[frozenset[int]]:
     """The fragments of everything that the answer came from, and everything behind barriers."""
     whole = numbered(root, rows)
-    naive = Naive(whole)
+    naive = Naive(whole, witnesses=sketch.witnesses)
     needed = {pair for _, lineage in naive.rows(widened(root)) for pair in lineage}
     needed |= {pair for wall in sketch.barriers for _, lineage in naive.seen[wall] for pair in lineage}
     found = []
@@ -73,9 +73,9 @@ def over(root: plan.Node, rows: dict[str, list[Row]], sketch: Captured, fragment
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(case=cases(), more=st.lists(st.tuples(*[st.integers(-2, 4)] * 4), max_size=4), data=st.data())
+@given(case=cases(), more=st.lists(st.tuples(*[st.integers(-2, 4)] * 4), max_size=4), data=st.data(), witnesses=st.booleans())
 def test_sketches_follow_every_change(
-    case: tuple[plan.Node, dict[str, list[Row]], list[Access], Facts], more: list[Row], data: st.DataObject
+    case: tuple[plan.Node, dict[str, list[Row]], list[Access], Facts], more: list[Row], data: st.DataObject, *, witnesses: bool
 ) -> None:
     root, rows, accesses, facts = case
     try:
@@ -84,7 +84,7 @@ def test_sketches_follow_every_change(
         return
     names = [node.source for node in plan.walk(root) if isinstance(node, plan.Scan)]
     query = Query(Reading(None, (), "UTC", None), SCHEMA, frozenset(names), root)
-    sketch = Captured(query, tuple(Covered(n, c, partition(names[n], c)) for n, c in accesses), walls, ())
+    sketch = Captured(query, tuple(Covered(n, c, partition(names[n], c)) for n, c in accesses), walls, (), witnesses=witnesses)
     types = {name: (INT,) * width for name, width in WIDTHS.items()}
     made = Query(query.reading, SCHEMA, query.sources, sketch_plan(sketch, types, ENGINES.type_of))
     epochs = Epochs()

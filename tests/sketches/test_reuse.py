@@ -102,7 +102,7 @@ def test_other_shapes_are_other_queries() -> None:
     assert reusable(product, where(product.child, ">=", col(0), lit(3)), [(0, X)]) is False
 
 
-def test_all_rows_of_a_group_are_captured_for_its_greatest_value() -> None:
+def test_witnesses_serve_no_tighter_filter_below() -> None:
     """CE14: of a sketch with nothing but a row that has the greatest value, a tighter filter below would find another one."""
 
     def greatest(h: int) -> plan.Node:
@@ -111,6 +111,9 @@ def test_all_rows_of_a_group_are_captured_for_its_greatest_value() -> None:
     owner, other = greatest(10), greatest(5)
     rows = [(1, 7, 100, 1), (1, 3, 50, 2)]
     assert reusable(owner, other, [(0, X)])
+    sketch = replace(captured(owner, [(0, X)], Facts()), witnesses=True)
+    assert not serves(sketch, other, Facts())
+    assert serves(sketch, where(owner.children[0], ">", col(1), lit(30)), Facts())
     whole = numbered(owner, {"r": rows})
     assert bag(Naive(whole).rows(other)) == {(1, 50): 1}
     witness = {0: [pair for pair in whole[0] if pair[1][X] == 1]}
@@ -198,20 +201,20 @@ def changed(node: plan.Node, by: list[int]) -> plan.Node:
 
 
 @settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(case=cases(), by=st.lists(st.integers(-1, 2), max_size=4), cut=st.integers(-1, 3))
+@given(case=cases(), by=st.lists(st.integers(-1, 2), max_size=4), cut=st.integers(-1, 3), witnesses=st.booleans())
 def test_answers_are_the_same_over_the_sketch_of_another_query(
-    case: tuple[plan.Node, dict[str, list[Any]], list[Access], Facts], by: list[int], cut: int
+    case: tuple[plan.Node, dict[str, list[Any]], list[Access], Facts], by: list[int], cut: int, *, witnesses: bool
 ) -> None:
     owner, rows, accesses, facts = case
     other = changed(owner, list(by))
     try:
-        sketch = captured(owner, accesses, facts)
+        sketch = replace(captured(owner, accesses, facts), witnesses=witnesses)
     except Unsafe:
         return
     if not serves(sketch, other, facts):
         return
     whole = numbered(owner, rows)
-    naive = Naive(whole)
+    naive = Naive(whole, witnesses=witnesses)
     needed = {pair for _, lineage in naive.rows(widened(owner)) for pair in lineage}
     needed |= {pair for wall in sketch.barriers for _, lineage in naive.seen[wall] for pair in lineage}
     part = dict(whole)

@@ -364,9 +364,9 @@ def cases(draw: st.DrawFn) -> tuple[plan.Node, dict[str, list[Row]], list[Access
 
 
 @settings(max_examples=500, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(case=cases(), cut=st.integers(-1, 3), more=st.sets(st.integers(0, 2), max_size=1))
+@given(case=cases(), cut=st.integers(-1, 3), more=st.sets(st.integers(0, 2), max_size=1), witnesses=st.booleans())
 def test_answers_are_the_same_over_any_sketch_that_is_safe(
-    case: tuple[plan.Node, dict[str, list[Row]], list[Access], Facts], cut: int, more: set[int]
+    case: tuple[plan.Node, dict[str, list[Row]], list[Access], Facts], cut: int, more: set[int], *, witnesses: bool
 ) -> None:
     root, rows, accesses, facts = case
     try:
@@ -377,7 +377,7 @@ def test_answers_are_the_same_over_any_sketch_that_is_safe(
         return
     event("accepted")
     whole = numbered(root, rows)
-    naive = Naive(whole)
+    naive = Naive(whole, witnesses=witnesses)
     answer = naive.rows(widened(root))
     needed = {pair for _, lineage in answer for pair in lineage}
     needed |= {pair for wall in walls for _, lineage in naive.seen[wall] for pair in lineage}
