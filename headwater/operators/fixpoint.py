@@ -159,6 +159,15 @@ class Fixpoint(Operator):
         figures = state[-1].contents().rows.to_pylist() if state else []
         return tuple(f"rounds: {each['c0']} for the last change, ranks up to {each['c1']}" for each in figures)
 
+    def endless(self, relation: int, row: tuple[object, ...], *, of_rows: bool) -> RecursionLimit:
+        """What is said of a recursion that goes on where it should have ended, about to add a row."""
+        what = f"{self.rows} rows" if of_rows else f"{self.rounds} rounds"
+        return RecursionLimit(
+            f"the recursion of {self.relations[relation].name!r} has not ended after {what}, and nothing was changed. "
+            f"It was about to add {row!r}. Bound it (a condition on the row that grows, or MIN), "
+            "or raise the limit: WITH RECURSIVE r MAX RECURSION LEVEL n AS …, or spark.sql.cteRecursionRowLimit for rows"
+        )
+
     @cached_property
     def schemas(self) -> tuple[pa.Schema, ...]:
         """Of the derivations of each relation: its columns and the round."""
@@ -425,12 +434,7 @@ class _Epoch:
         row = tuple(
             sample.rows.slice(len(sample) - 1).select(range(len(fixpoint.relations[which].types))).to_pylist()[0].values()
         )
-        what = f"{fixpoint.rounds} rounds" if self._touched <= fixpoint.rows else f"{fixpoint.rows} rows"
-        raise RecursionLimit(
-            f"the recursion of {fixpoint.relations[which].name!r} has not ended after {what}, and nothing was changed. "
-            f"It was about to add {row!r}. Bound it (a condition on the row that grows, or MIN), "
-            "or raise the limit: WITH RECURSIVE r MAX RECURSION LEVEL n AS …, or spark.sql.cteRecursionRowLimit for rows"
-        )
+        raise fixpoint.endless(which, row, of_rows=self._touched > fixpoint.rows)
 
     def _counted(self) -> Arrangement:
         """How many rounds the change took, and the latest of them."""

@@ -7,7 +7,7 @@ program (`rules`) take the place of the operators. The rounds and what is done i
     contending  groups by their best value: once nothing waits, the best ones are believed, as Dijkstra does
 
 At the end, what differs from the arrangements is one delta for each relation. The loop gives up, and nothing has changed, where
-a number would overflow, a best value is NULL, or no end is in sight: the operators know what is to be said of that.
+a number would overflow or a best value is NULL: the operators know what is to be said of that.
 """
 
 # ruff: noqa: PLR0913, PLR0917  (a compiled loop takes its arrays one by one)
@@ -124,6 +124,12 @@ def run(
     )
     # Until here the loop read what these own.
     del held
+    if status == ENDLESS:
+        which = int(changes[0, RELATION])
+        sample = _delta(fixpoint, which, changes)
+        assert sample is not None
+        row = tuple(sample.rows.to_pylist()[0].values())[:-1]
+        raise fixpoint.endless(which, row, of_rows=bool(figures[_ROWS] > fixpoint.rows))
     if status != FINE:
         return None
     return Epoch(
@@ -184,7 +190,7 @@ def _delta(fixpoint: Fixpoint, relation: int, lines: Int64s) -> Delta | None:
 def _epoch(
     first: Int64s, relations: Int64s, program: Code, stored: Stored, registers: int, rounds: int, rows: int
 ) -> tuple[int, Int64s, Int64s, Int64s]:
-    """The status, changes of derivations and of rows, and figures."""
+    """The status, changes of derivations and of rows, and figures; of an epoch without end, the row it was about to add."""
     width = first.shape[1] - FIRST
     figures = np.zeros(5, np.int64)
     agenda = Agenda(np.empty((256, 3), np.int64), np.empty((256, 3), np.int64), np.zeros(3, np.int64))
@@ -204,8 +210,9 @@ def _epoch(
         if made == 0:
             continue
         if not _is_bounded(emitted, made, figures, rounds, rows, known.sizes[GROUPS]):
-            known.sizes[STATUS] = ENDLESS
-            break
+            last = np.zeros((1, FIRST + width), np.int64)
+            _written(last[0], known.groups[emitted[made - 1, 0]], relations, emitted[made - 1, 1], emitted[made - 1, 2], 1)
+            return ENDLESS, last, last, figures
         derived, found, lines, others = followed(
             emitted, made, known.groups, known.sizes, relations, program, stored, derived, lines, others
         )
