@@ -43,7 +43,7 @@ SOME = [
     ("recursion", "shortest paths, random"),
     ("cluster", "join"),
     ("attached", "TPC-H, attached"),
-    ("sketches", "fragments"),
+    ("sketches", "maintenance, having"),
     ("streams", "change feed"),
 ]
 
@@ -57,7 +57,7 @@ def run(family: str, name: str, scale: Scale) -> list[Figure]:
     workload = next(each for each in FAMILIES[family].workloads if each.name == name)
     figures = workload.run(scale)
     assert figures
-    assert all(figure.workload == name and isfinite(figure.value) for figure in figures)
+    assert all(isfinite(figure.value) for figure in figures)
     return figures
 
 
@@ -65,6 +65,7 @@ def run(family: str, name: str, scale: Scale) -> list[Figure]:
 @pytest.mark.parametrize(("family", "name"), SOME)
 def test_a_workload_of_each_family_runs(family: str, name: str, scale: Scale) -> None:
     figures = run(family, name, scale)
+    assert all(figure.workload == name for figure in figures)
     assert any(target_of(family, figure) for figure in figures)
 
 

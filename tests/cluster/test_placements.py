@@ -334,6 +334,7 @@ def test_nothing_of_the_users_session_is_changed(spark: SparkSession, session: h
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", "mine")
     configuration = dict(spark.sparkContext.getConf().getAll())
     settings = _settings(spark)
+    views = _temporary_views(spark)
     try:
         fill(session)
         session.placement = "cluster"
@@ -343,7 +344,7 @@ def test_nothing_of_the_users_session_is_changed(spark: SparkSession, session: h
         assert ran_there(session)
         assert _settings(spark) == settings
         assert dict(spark.sparkContext.getConf().getAll()) == configuration
-        assert [view.name for view in spark.catalog.listTables() if view.isTemporary] == ["mine"]
+        assert _temporary_views(spark) == views
         assert spark.sparkContext.getLocalProperty("spark.job.description") == "what I do"
         assert spark.sparkContext.getLocalProperty("spark.scheduler.pool") == "mine"
         assert spark.sparkContext.getLocalProperty("spark.jobGroup.id") is None
@@ -352,6 +353,10 @@ def test_nothing_of_the_users_session_is_changed(spark: SparkSession, session: h
         spark.sparkContext.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
         spark.catalog.dropTempView("mine")
+
+
+def _temporary_views(spark: SparkSession) -> list[str]:
+    return sorted(view.name for view in spark.catalog.listTables() if view.isTemporary)
 
 
 def _settings(spark: SparkSession) -> dict[str, str]:
