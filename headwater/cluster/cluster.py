@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from headwater.cluster import messages, progress, readiness, tasks
@@ -55,8 +56,8 @@ _ROWS = 1 << 21
 _BYTES = 256 << 20
 # From so many on, the bytes that Spark expects of a plan are no number that it knows.
 _UNKNOWN = 1 << 50
-# With more runs than this, an arrangement is merged by the next job.
-_RUNS = 12
+# With runs of more jobs than this, an arrangement is merged by the next one.
+_JOBS = 6
 
 
 class Refused(Exception):
@@ -205,7 +206,7 @@ class Cluster:
             arranged=arranged,
             # Each task gets a part of every change.
             parts=tuple(part for group in zip(*parts, strict=True) for part in group),
-            merges=tuple(due for number, step in enumerate(steps) for due in _due(number, states[step])) if parts else (),
+            merges=tuple(merge for number, step in enumerate(steps) for merge in due(number, states[step])) if parts else (),
         )
         return order, scratch
 
@@ -350,13 +351,20 @@ def _with(
     return Arrangement(before.schema, before.key, before.width, (*before.runs[:kept], *merged, *new))
 
 
-def _due(number: int, state: State) -> Iterator[Merge]:
-    """What is to be merged: of many runs, those from the first on that is no larger than all after it together."""
+def due(number: int, state: State) -> Iterator[Merge]:
+    """What is to be merged: of runs of many jobs, those from the first job on that left no more rows than all after it.
+
+    The runs that the tasks of a job left are parts of one, by ranges of hashes, and counted as one.
+    """
     for i, arrangement in enumerate(state):
-        sizes = [len(run) for run in arrangement.runs]
-        if len(sizes) > _RUNS:
-            kept = next(at for at, size in enumerate(sizes) if size <= sum(sizes[at + 1 :]) or at == len(sizes) - 1)
-            yield Merge(number, i, kept)
+        jobs: list[tuple[int, int]] = []
+        for _, runs in groupby(enumerate(arrangement.runs), lambda each: tasks.job_of(each[1].file) or each[0]):
+            left = list(runs)
+            jobs.append((left[0][0], sum(len(run) for _, run in left)))
+        sizes = [rows for _, rows in jobs]
+        if len(jobs) > _JOBS:
+            worth = (first for at, (first, rows) in enumerate(jobs) if rows <= sum(sizes[at + 1 :]))
+            yield from (Merge(number, i, first) for first in itertools.islice(worth, 1))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ a file is damaged — is noted as well, and the driver runs the epoch itself.
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from itertools import chain
 from time import perf_counter
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 _ROWS = 1 << 20
 _BYTES = 64 << 20
 _NOTHING_GIVEN: Given = {}
+# The name of a file: that of the job, the wave, the partition and the attempt.
+_TASK = re.compile(r"(.+-\d+)-\d+-\d+\.arrow")
 
 
 def bring_in(text: str) -> Callable[[Batches], Batches]:
@@ -259,6 +262,12 @@ class Task:
     def _end(self) -> int:
         """The wave of messages to the driver."""
         return self._order.waves.count
+
+
+def job_of(file: str | None) -> str | None:
+    """Which wave of which job has left a file; None if it was no task."""
+    found = None if file is None else _TASK.fullmatch(file)
+    return None if found is None else found[1]
 
 
 def _content(order: Order, part: Part) -> Iterator[Delta]:
