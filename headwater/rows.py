@@ -95,6 +95,13 @@ def fitted(rows: pa.RecordBatch, table: Target) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns), schema=table.rows)
 
 
+def widened(rows: pa.RecordBatch, present: Sequence[int], types: Sequence[pa.DataType]) -> pa.RecordBatch:
+    """Rows that have some of a table's columns, with NULL in the others."""
+    places = {column: place for place, column in enumerate(present)}
+    columns = [rows.column(places[i]) if i in places else pa.nulls(rows.num_rows, kind) for i, kind in enumerate(types)]
+    return pa.RecordBatch.from_arrays(columns, names=[f"c{i}" for i in range(len(types))])
+
+
 def _from_pandas(rows: Any, table: Target, time_zone: str) -> pa.Table:  # noqa: ANN401  (pandas is optional)
     """The frame's columns; timestamps without a zone are in the session's where the table's have one, as Spark takes them."""
     try:

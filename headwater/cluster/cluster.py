@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from headwater.cluster import messages, progress, readiness, tasks
@@ -358,7 +357,7 @@ def due(number: int, state: State) -> Iterator[Merge]:
     """
     for i, arrangement in enumerate(state):
         jobs: list[tuple[int, int]] = []
-        for _, runs in groupby(enumerate(arrangement.runs), lambda each: tasks.job_of(each[1].file) or each[0]):
+        for _, runs in itertools.groupby(enumerate(arrangement.runs), lambda each: tasks.job_of(each[1].file) or each[0]):
             left = list(runs)
             jobs.append((left[0][0], sum(len(run) for _, run in left)))
         sizes = [rows for _, rows in jobs]

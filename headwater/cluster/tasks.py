@@ -25,7 +25,7 @@ from headwater.errors import HeadwaterError
 from headwater.operators.aggregate import Aggregate
 from headwater.operators.arrange import Arrange
 from headwater.operators.operator import Input
-from headwater.rows import fitted
+from headwater.rows import fitted, widened
 from headwater.state import compaction
 from headwater.state.arrangement import Arrangement
 from headwater.store import runfiles
@@ -68,19 +68,10 @@ def take_in(text: str, step: int, columns: Columns, present: Sequence[int]) -> C
 
     def run(batches: Batches) -> Batches:
         task = Task(read(text), 0)
-        rows = (fitted(_widened(piece, columns, present), columns) for piece in gathered(batches))
+        rows = (fitted(widened(piece, present, columns.arrow.types), columns) for piece in gathered(batches))
         return messages.sent(task.entering((step, Delta.inserting(batch)) for batch in rows))
 
     return run
-
-
-def _widened(rows: pa.RecordBatch, columns: Columns, present: Sequence[int]) -> pa.RecordBatch:
-    """The same rows with NULL in the columns that were not read."""
-    places = {column: place for place, column in enumerate(present)}
-    arrays = [
-        rows.column(places[i]) if i in places else pa.nulls(rows.num_rows, field.type) for i, field in enumerate(columns.arrow)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names=columns.rows.names)
 
 
 def go_on(text: str, wave: int) -> Callable[[Batches], Batches]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from headwater.delta import Delta
 from headwater.operators.operator import Input, Operator, schema_of
-from headwater.operators.settling import Found, settled
+from headwater.operators.settling import Found, normal, settled
 from headwater.picking import rows_at
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import group_rows
@@ -58,7 +58,7 @@ class Closing(Operator):
         delta = inputs[0].delta
         *values, ranks = delta.rows.columns
         schema = schema_of(self.types)
-        derived = pa.RecordBatch.from_arrays([*map(_normal, values), pc.add(ranks, 1)], schema=schema)
+        derived = pa.RecordBatch.from_arrays([*map(normal, values), pc.add(ranks, 1)], schema=schema)
         known = state[0].insert(Delta(derived, delta.weights))
         keys = rows_at(derived, group_rows(derived, self._key).representatives).select(self._key)
         found = known.lookup(keys, self._key)
@@ -69,8 +69,3 @@ class Closing(Operator):
         marks = pa.RecordBatch.from_arrays([*new, pa.array(np.negative(first))], schema=schema)
         believed = pa.RecordBatch.from_arrays([*new, pa.array(first)], schema=schema)
         return (known.insert(Delta(marks, weights)),), Delta(believed, weights)
-
-
-def _normal(column: pa.Array) -> pa.Array:
-    """Values as Spark groups them: −0.0 becomes 0.0."""
-    return pc.add(column, 0.0).cast(column.type) if pa.types.is_floating(column.type) else column

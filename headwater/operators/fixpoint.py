@@ -48,7 +48,7 @@ from headwater.operators.arrange import Arrange
 from headwater.operators.bodies import Program, program_of
 from headwater.operators.operator import Input, Operator, schema_of
 from headwater.operators.ordering import column_ranks
-from headwater.operators.settling import Found, settled
+from headwater.operators.settling import Found, normal, settled
 from headwater.picking import rows_at
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate, group_rows
@@ -375,7 +375,7 @@ class _Epoch:
         touched: pa.RecordBatch | None = None
         if derived is not None and len(derived):
             rounds = derived.rows.column(len(settings.types)).to_numpy() + 1
-            columns = _normal(derived.rows.columns[: len(settings.types)])
+            columns = map(normal, derived.rows.columns[: len(settings.types)])
             batch = pa.RecordBatch.from_arrays([*columns, pa.array(rounds)], schema=schema)
             if settings.kind == "bag":
                 self._at(int(rounds.min())).passing.setdefault(relation, []).append(Delta(batch, derived.weights))
@@ -445,11 +445,6 @@ class _Epoch:
             return figures
         new = pa.RecordBatch.from_arrays([pa.array([self._done]), pa.array([latest])], schema=figures.schema)
         return figures.insert(Delta.concat([-old, Delta.inserting(new)]))
-
-
-def _normal(columns: Sequence[pa.Array]) -> list[pa.Array]:
-    """Values as Spark groups them: −0.0 becomes 0.0."""
-    return [pc.add(column, 0.0).cast(column.type) if pa.types.is_floating(column.type) else column for column in columns]
 
 
 def _none(delta: Delta) -> Delta:

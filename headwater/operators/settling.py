@@ -17,6 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from headwater.compiled import compiled
 
@@ -36,6 +38,11 @@ class Found(NamedTuple):
     values: Int64s
     rounds: Int64s
     weights: Int64s
+
+
+def normal(column: pa.Array) -> pa.Array:
+    """Values as Spark groups them: −0.0 becomes 0.0."""
+    return pc.add(column, 0.0).cast(column.type) if pa.types.is_floating(column.type) else column
 
 
 def settled(found: Found, count: int, now: int, *, valued: bool, eager: bool) -> Settled:

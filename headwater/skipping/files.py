@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.delta import Delta, one_batch
+from headwater.rows import widened
 from headwater.runtime.outside import Content
 from headwater.skipping.footers import described, footers_of
 from headwater.state.consolidation import consolidate
@@ -143,11 +144,11 @@ class Files:
         found = _read({file: (listed.files[file], sorted(chosen[file])) for file in chosen}, content.outside, wanted)
         if found is None:
             return None
-        every = [_widened(found, wanted, types)]
+        every = [Delta.inserting(widened(found, wanted, types))]
         changes = None if content.changes is None else content.changes.contents()
         if changes is not None and len(changes):
             some = pa.RecordBatch.from_arrays([changes.rows.column(i) for i in wanted], names=found.schema.names)
-            every.append(Delta(_widened(some, wanted, types).rows, changes.weights))
+            every.append(Delta(widened(some, wanted, types), changes.weights))
         parts = [part.where(inside(part.rows, accesses)) for part in every]
         return parts[0] if len(parts) == 1 else consolidate(Delta.concat(parts))
 
@@ -158,13 +159,6 @@ def inside(rows: pa.RecordBatch, accesses: Sequence[Sequence[Ranges]]) -> NDArra
         return np.ones(rows.num_rows, np.bool_)
     each = (np.logical_and.reduce([part.inside(rows.column(part.column)) for part in ranges]) for ranges in accesses)
     return np.logical_or.reduce(list(each))
-
-
-def _widened(rows: pa.RecordBatch, columns: Sequence[int], types: Sequence[pa.DataType]) -> Delta:
-    """Some columns among all, of which the others are NULL."""
-    places = {column: i for i, column in enumerate(columns)}
-    arrays = [rows.column(places[i]) if i in places else pa.nulls(rows.num_rows, kind) for i, kind in enumerate(types)]
-    return Delta.inserting(pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(types))]))
 
 
 def _read(files: Mapping[str, tuple[Described, list[int]]], outside: Outside, columns: Sequence[int]) -> pa.RecordBatch | None:
