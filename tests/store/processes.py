@@ -10,7 +10,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PROGRAM = Path(__file__).with_name("crashing.py")
 
@@ -89,6 +92,14 @@ class Process:
                 signal.pidfd_send_signal(self._handle, number)
             except ProcessLookupError:
                 self.wait()
+
+    def wait_until_stopped(self) -> None:
+        """Until none of its threads goes on."""
+        while any(stat.read_text().rpartition(")")[2].split()[0] != "T" for stat in self._threads()):
+            time.sleep(0.001)
+
+    def _threads(self) -> Iterator[Path]:
+        return Path(f"/proc/{self.number}/task").glob("*/stat")
 
     def wait(self, timeout: float = 60) -> None:
         """Until it has ended."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -17,7 +18,7 @@ from kept_tables import Directory, Work, check
 import headwater as hw
 from headwater.errors import DirectoryInUse, StorageFailed
 from headwater.store import lease, manifest
-from headwater.store.disk import LocalDisk
+from headwater.store.disk import _LOCK, LocalDisk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,11 +75,26 @@ def test_who_was_killed_is_succeeded_at_once(directory: Path, processes: Process
         assert session.epoch >= epoch
 
 
+def put_to_sleep(process: Process, directory: Path) -> None:
+    """At any moment but one at which it holds the lock: nobody could take over then."""
+    with (directory / _LOCK).open("wb") as lock:
+        while True:
+            process.signal(signal.SIGSTOP)
+            process.wait_until_stopped()
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                process.signal(signal.SIGCONT)
+                time.sleep(0.01)
+            else:
+                return
+
+
 @pytest.mark.parametrize("pause", [0, 0.02])
 def test_who_slept_too_long_has_lost_it(directory: Path, processes: Processes, pause: float) -> None:
     sleeper = processes.start("slow", directory, seed=1, pause=pause, timeout=1, fold=2000)
     sleeper.wait_for("epoch", 5)
-    sleeper.signal(signal.SIGSTOP)
+    put_to_sleep(sleeper, directory)
     acknowledged = sleeper.said()[-1]["epoch"]
     successor = processes.start("slow", directory, seed=2, pause=0, timeout=1, fold=2000)
     assert "still" not in str(successor.said())
