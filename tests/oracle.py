@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 RELATIVE_TOLERANCE = 1e-9
 ROWS_SHOWN = 20
@@ -30,13 +31,15 @@ WIDTH_SHOWN = 48
 
 Row = tuple[Any, ...]
 
-# the tables are tiny and the queries many: one partition, so that none needs a shuffle, and no generated code to compile
+# the tables are tiny and the queries many: one partition, so that none needs a shuffle, and no generated code to compile;
+# and no table is a constant of the query: of those, Spark decides while it optimises what fails
 _PLAIN = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.shuffle.partitions": "1",
 }
@@ -94,9 +97,13 @@ class Oracle:
             if name not in self._tables or not rows.equals(self._tables[name]):
                 self._tables[name] = rows
                 self._changed[name] = self._epoch
-                self._spark.createDataFrame(rows, table.schema).createOrReplaceTempView(_quoted(name))
+                self._frame(rows, table.schema).createOrReplaceTempView(_quoted(name))
         for name, query in self.definitions.items():
             self._spark.sql(query).createOrReplaceTempView(_quoted(name))
+
+    def _frame(self, rows: pa.Table, schema: StructType) -> DataFrame:
+        spark = self._spark
+        return spark.createDataFrame(rows if rows.num_rows else spark.sparkContext.emptyRDD(), schema)
 
     def _mentioned(self, query: str) -> set[str]:
         """The tables that a query may read: too many do no harm."""

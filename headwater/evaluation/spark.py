@@ -108,7 +108,8 @@ class SparkEvaluator:
         """The rows as a logical plan, and its attributes."""
         table = pa.Table.from_batches([rows])
         schema = _schema_of(rows.schema) if schema is None else schema
-        logical = self.spark().createDataFrame(table, schema)._jdf.queryExecution().analyzed()
+        # What is never NULL in a struct is NULL in Arrow where the struct is, which Arrow then refuses to hand over.
+        logical = self.spark().createDataFrame(table, schema.toNullable())._jdf.queryExecution().analyzed()
         return logical, logical.output()
 
     def type_of(self, expression: Call) -> pa.DataType:

@@ -218,9 +218,11 @@ class Analyser:
     def _constant(self, origin: Handle) -> pa.RecordBatch:
         """The rows of a leaf that never changes."""
         leaf = origin.get()
-        return (
-            without_columns(1) if leaf.nodeName() == "OneRowRelation" else one_batch(self.dataset(self._spark, leaf).toArrow())
-        )
+        if leaf.nodeName() == "OneRowRelation":
+            return without_columns(1)
+        rows = self.dataset(self._spark, leaf)
+        # Of rows of which no column is read, Arrow would forget how many there are.
+        return one_batch(rows.toArrow()) if rows.columns else without_columns(rows.count())
 
     def _read(self, reading: Reading, frame: DataFrame) -> Query:
         execution = frame._jdf.queryExecution()

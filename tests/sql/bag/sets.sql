@@ -60,3 +60,9 @@ SELECT 1 AS one, 'x' AS x, CAST(NULL AS INT) AS nothing;
 
 -- linear: filter that is always unknown
 SELECT * FROM t WHERE a = NULL;
+
+-- stateful: product with values of which no column is read
+SELECT a FROM t CROSS JOIN VALUES (1, 'one'), (2, 'two') AS v(n, word);
+
+-- linear: elements for each of some values of which no column is read
+SELECT e.x FROM VALUES (1), (2) AS v(n) LATERAL VIEW inline(array(named_struct('x', 1, 'y', 'a'), named_struct('x', 1, 'y', 'b'))) e AS x, y;

@@ -84,3 +84,6 @@ SELECT department, median(salary) AS m, percentile(bonus, 0.5) AS p, mode(salary
 -- linear: hiring dates
 SELECT id, months_between(DATE'2024-01-01', hired) AS months, next_day(hired, 'Mon') AS monday, weekday(hired) AS wd, hired + INTERVAL '1' MONTH AS probation,
   date_from_unix_date(unix_date(hired)) AS same FROM employees;
+
+-- touched groups: structs that are NULL where the rows of another aggregate are
+SELECT department, min_by(id, struct(id, 0)) AS first, count(DISTINCT manager) FILTER (WHERE salary > 0) AS managers FROM employees GROUP BY department;
