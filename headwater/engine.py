@@ -25,7 +25,7 @@ from headwater.frontend.origins import Origins
 from headwater.frontend.recompute import Recompute
 from headwater.frontend.recursive import recursive_query
 from headwater.operators.recursive.strategy import EAGER, chosen
-from headwater.schema import arrow_of, arrow_schema
+from headwater.schema import arrow_of, arrow_schema, loosened
 from headwater.sources.attached import Source, at, source_of
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Engine:
                 arrow_of(field.dataType)
             except PySparkException as error:
                 raise InvalidSchema(f"column {field.name!r}: {failure(error)}") from error
-        return struct
+        return loosened(struct)
 
     def source(self, source: object, form: str | None) -> Source:
         """What users give as a source of rows."""

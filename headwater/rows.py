@@ -68,9 +68,10 @@ def _from_spark(rows: Any) -> pa.Table:  # noqa: ANN401  (Spark is imported late
     from pyspark.errors import PySparkException
 
     from headwater.evaluation.spark import failure
+    from headwater.schema import collected
 
     try:
-        return rows.toArrow()
+        return collected(rows)
     except PySparkException as error:
         raise EvaluationFailed(failure(error)) from error
 

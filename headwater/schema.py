@@ -1,4 +1,8 @@
-"""Spark's types, as its JSON tells them, in Arrow — the same mapping as Spark's own Arrow exchange."""
+"""Spark's types, as its JSON tells them, in Arrow — the same mapping as Spark's own Arrow exchange.
+
+Within structs, arrays and maps all may be NULL. Spark knows better of some, but where a struct is NULL, so is what it has in
+Arrow, which then refuses to hand over a field that is said to have none.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
 
@@ -22,7 +27,7 @@ def arrow_of(spark_type: DataType) -> pa.DataType:
     """The Arrow type in which Spark hands over values of this type."""
     from pyspark.sql.pandas.types import to_arrow_type
 
-    return to_arrow_type(spark_type, timezone="UTC")
+    return to_arrow_type(_loose(spark_type), timezone="UTC")
 
 
 def arrow_schema(struct: StructType) -> pa.Schema:
@@ -30,3 +35,29 @@ def arrow_schema(struct: StructType) -> pa.Schema:
     import pyarrow as pa
 
     return pa.schema([pa.field(field.name, arrow_of(field.dataType)) for field in struct.fields])
+
+
+def loosened(struct: StructType) -> StructType:
+    """The same columns, within which all may be NULL."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(f.name, _loose(f.dataType), f.nullable, f.metadata) for f in struct.fields])
+
+
+def collected(frame: DataFrame) -> pa.Table:
+    """The rows of a DataFrame."""
+    from pyspark.sql.types import StructField, StructType
+
+    schema = frame.schema
+    loose = loosened(schema)
+    if loose == schema:
+        return frame.toArrow()
+    # Names may be there twice.
+    loose = StructType([StructField(f"c{i}", field.dataType) for i, field in enumerate(loose.fields)])
+    return frame.toDF(*loose.names).to(loose).toArrow().rename_columns(schema.names)
+
+
+def _loose(spark_type: DataType) -> DataType:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    return spark_type.toNullable() if isinstance(spark_type, ArrayType | MapType | StructType) else spark_type

@@ -18,12 +18,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType
 
 RELATIVE_TOLERANCE = 1e-9
 ROWS_SHOWN = 20
@@ -77,7 +78,7 @@ class Oracle:
         if known is None or known[0] < changed:
             frame = self._spark.sql(query)
             ordered = _ordered_by(frame) if "ORDER BY" in query.upper() else None
-            known = self._answers[query] = changed, Answer(frame, frame.toArrow(), ordered)
+            known = self._answers[query] = changed, Answer(frame, collected(frame), ordered)
         return known[1]
 
     @cached_property
@@ -310,6 +311,17 @@ def _ordered_by(frame: DataFrame) -> tuple[int, ...] | None:
             break
         keys.append(output.index(key.exprId().toString()))
     return tuple(keys)
+
+
+def collected(frame: DataFrame) -> pa.Table:
+    """Spark's rows. Arrow refuses NULL structs of fields that never are: within columns, all may be NULL."""
+    kinds = [kind.toNullable() if isinstance(kind, ArrayType | MapType | StructType) else kind for kind in _kinds(frame)]
+    loose = StructType([StructField(f"c{i}", kind) for i, kind in enumerate(kinds)])
+    return frame.toDF(*loose.names).to(loose).toArrow().rename_columns(frame.columns)
+
+
+def _kinds(frame: DataFrame) -> list[DataType]:
+    return [field.dataType for field in frame.schema.fields]
 
 
 def _quoted(name: str) -> str:

@@ -197,6 +197,10 @@ QUERIES: dict[str, tuple[type[hw.HeadwaterError], str]] = {
     "SELECT id.z FROM sales": (hw.InvalidQuery, "INVALID_EXTRACT"),
     "SELECT x FROM sales GROUP BY y": (hw.InvalidQuery, "MISSING_AGGREGATION"),
     "SELECT x FROM sales UNION SELECT x, y FROM sales": (hw.InvalidQuery, "NUM_COLUMNS_MISMATCH"),
+    "SELECT count(DISTINCT x), listagg(DISTINCT 'a', '') WITHIN GROUP (ORDER BY 'a') FROM sales GROUP BY y": (
+        hw.InvalidQuery,
+        "Spark itself fails to plan this query",
+    ),
     "SELECT * FROM sales LIMIT -1": (hw.InvalidQuery, "IS_NEGATIVE"),
     "SELECT x FRM sales": (hw.InvalidQuery, "PARSE_SYNTAX_ERROR"),
     "SELECT 'open FROM sales": (hw.InvalidQuery, "does not end"),

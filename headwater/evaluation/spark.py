@@ -16,7 +16,7 @@ import pyarrow as pa
 from headwater.algebra.expressions import Call, Column, Expression, Literal
 from headwater.delta import one_batch
 from headwater.errors import EvaluationFailed
-from headwater.schema import arrow_type
+from headwater.schema import arrow_type, collected, loosened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +75,7 @@ class SparkEvaluator:
 
         session = self._for_few_rows if rows <= _FEW else self.spark()
         try:
-            return one_batch(self._frame(logical, session).toArrow())
+            return one_batch(collected(self._frame(logical, session)))
         except PySparkException as error:
             raise EvaluationFailed(failure(error)) from error
 
@@ -108,8 +108,7 @@ class SparkEvaluator:
         """The rows as a logical plan, and its attributes."""
         table = pa.Table.from_batches([rows])
         schema = _schema_of(rows.schema) if schema is None else schema
-        # What is never NULL in a struct is NULL in Arrow where the struct is, which Arrow then refuses to hand over.
-        logical = self.spark().createDataFrame(table, schema.toNullable())._jdf.queryExecution().analyzed()
+        logical = self.spark().createDataFrame(table, schema)._jdf.queryExecution().analyzed()
         return logical, logical.output()
 
     def type_of(self, expression: Call) -> pa.DataType:
@@ -182,11 +181,11 @@ def _schema_of(columns: pa.Schema) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructField, StructType
 
-    return StructType([StructField(column.name, from_arrow_type(column.type)) for column in columns])
+    return loosened(StructType([StructField(column.name, from_arrow_type(column.type)) for column in columns]))
 
 
 def _schema(described: str) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
     schema = StructType.fromJson(json.loads(described))
-    return StructType([StructField(f"c{i}", field.dataType) for i, field in enumerate(schema.fields)])
+    return loosened(StructType([StructField(f"c{i}", field.dataType) for i, field in enumerate(schema.fields)]))

@@ -15,6 +15,7 @@ from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
@@ -27,6 +28,7 @@ from headwater.evaluation.spark import SparkEvaluator
 from headwater.frontend.expressions import Unreadable
 from headwater.frontend.plans import PlanReader
 from headwater.frontend.statements import parse_query
+from headwater.schema import collected, loosened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -111,7 +113,7 @@ class Analyser:
                     self.stand_in(session, name, relations[name]).createOrReplaceTempView(quote(name))
                 found = session.sql(text)
             return self._read(Reading(text, tuple((name, relations[name]) for name in read), self.time_zone, view), found)
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             raise translated(error) from error
 
     def again(self, reading: Reading) -> Query:
@@ -162,7 +164,7 @@ class Analyser:
             return self._read(
                 Reading(None, (), self.time_zone, view), self.dataset(session, frame._jdf.queryExecution().analyzed())
             )
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             raise translated(error) from error
 
     def stand_in(self, session: SparkSession, name: str, schema: StructType, rows: DataFrame | None = None) -> DataFrame:
@@ -222,7 +224,7 @@ class Analyser:
             return without_columns(1)
         rows = self.dataset(self._spark, leaf)
         # Of rows of which no column is read, Arrow would forget how many there are.
-        return one_batch(rows.toArrow()) if rows.columns else without_columns(rows.count())
+        return one_batch(collected(rows)) if rows.columns else without_columns(rows.count())
 
     def _read(self, reading: Reading, frame: DataFrame) -> Query:
         execution = frame._jdf.queryExecution()
@@ -232,7 +234,7 @@ class Analyser:
         sources, subplans = _leaves(optimised)
         reader = PlanReader(sources, self._constant, subplans)
         reads = frozenset(_leaves(Handle(analysed))[0].values())
-        schema = frame.schema
+        schema = loosened(frame.schema)
         try:
             _require_shallow(optimised.root)
             described = optimised.root.toJSON()
@@ -248,8 +250,10 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def translated(error: PySparkException) -> HeadwaterError:
-    """Spark's complaint about a query as ours."""
+def translated(error: PySparkException | Py4JJavaError) -> HeadwaterError:
+    """Spark's complaint about a query, or its failure to plan it, as ours."""
+    if isinstance(error, Py4JJavaError):
+        return InvalidQuery(f"Spark itself fails to plan this query, and says {error.java_exception.toString()}")
     condition = error.getCondition() or ""
     message = (error.getMessage() or str(error)).split("\n\nJVM stacktrace")[0].strip()
     if condition.startswith(_UNKNOWN):

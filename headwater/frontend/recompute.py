@@ -13,6 +13,7 @@ from headwater.errors import EvaluationFailed
 from headwater.evaluation.spark import failure
 from headwater.evaluation.stages import typed
 from headwater.frontend.catalyst import Analyser, quote
+from headwater.schema import collected, loosened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,7 +40,7 @@ class Recompute:
                 return one_batch(self.answer(query.text, schemas, contents, query.reading.time_zone)[1])
             frames = {name: self.frame(schemas[name], rows) for name, rows in contents.items()}
             logical = self.analyser.with_rows(query.analysed, frames)
-            return one_batch(self.analyser.dataset(self.spark(), logical).toArrow())
+            return one_batch(collected(self.analyser.dataset(self.spark(), logical)))
         except PySparkException as error:
             raise EvaluationFailed(failure(error)) from error
 
@@ -52,14 +53,14 @@ class Recompute:
             for name, frame in frames.items():
                 self.analyser.dataset(session, frame).createOrReplaceTempView(quote(name))
             found = session.sql(text)
-        return found.schema, found.toArrow()
+        return loosened(found.schema), collected(found)
 
     def frame(self, schema: StructType, rows: pa.RecordBatch | DataFrame) -> DataFrame:
         """Rows of the engine as a DataFrame under the users' names."""
         if not isinstance(rows, pa.RecordBatch):
             return rows.toDF(*schema.names)
         table: Any = pa.Table.from_batches([rows]).rename_columns(schema.names)
-        return self.spark().createDataFrame(table, schema)
+        return self.spark().createDataFrame(table, loosened(schema))
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from headwater.delta import Delta
 from headwater.errors import EvaluationFailed, UnknownName
 from headwater.evaluation.spark import failure
 from headwater.rows import Columns, fitted, frame_of
+from headwater.schema import collected
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Outside:
 
     def _brought(self, frame: DataFrame) -> pa.RecordBatch:
         with _reading(self.place):
-            found = frame.toArrow()
+            found = collected(frame)
         arrays = [
             column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
             for column in found.columns

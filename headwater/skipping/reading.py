@@ -24,7 +24,7 @@ from headwater.errors import EvaluationFailed
 from headwater.evaluation.spark import SparkEvaluator, failure
 from headwater.evaluation.stages import typed
 from headwater.operators.ordering import is_ordered
-from headwater.schema import arrow_schema
+from headwater.schema import arrow_schema, collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -175,7 +175,7 @@ class Skipping:
 
     def answer(self, query: Query, frame: DataFrame) -> pa.RecordBatch:
         try:
-            found = frame.toArrow()
+            found = collected(frame)
         except PySparkException as error:
             raise EvaluationFailed(failure(error)) from error
         return typed(found.columns, arrow_schema(query.schema).types, found.num_rows)

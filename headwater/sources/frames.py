@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import InvalidStream
+from headwater.schema import collected
 from headwater.sources.events import describing, form_of
 
 if TYPE_CHECKING:
@@ -131,8 +132,8 @@ class Batch:
         from pyspark.sql import functions
 
         if _FILE not in frame.columns:
-            return Batch(number, frame.toArrow())
-        found = frame.withColumn(_FILE, functions.xxhash64(_FILE)).toArrow()
+            return Batch(number, collected(frame))
+        found = collected(frame.withColumn(_FILE, functions.xxhash64(_FILE)))
         return Batch(number, found.drop_columns([_FILE]), found.column(_FILE), frame)
 
     def file_of(self, row: int) -> str | None:

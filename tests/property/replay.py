@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from oracle import Answer, Oracle, bag_difference, check_changes, difference, rows_of
+from oracle import Answer, Oracle, bag_difference, check_changes, collected, difference, rows_of
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from scenario import written
@@ -164,7 +164,7 @@ class Together(Oracle):
         names = [[f"c{i}_{j}" for j in range(len(frame.columns))] for i, frame in enumerate(frames)]
         tagged = [frame.toDF(*names[i]).selectExpr(f"{i} AS question", "*") for i, frame in enumerate(frames)]
         try:
-            rows = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), tagged).toArrow()
+            rows = collected(reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), tagged))
         except SPARK_FAILS:
             return  # whoever wants the answer of the one that fails will get its error
         for i, (query, frame) in enumerate(zip(stale, frames, strict=True)):

@@ -87,3 +87,9 @@ SELECT id, months_between(DATE'2024-01-01', hired) AS months, next_day(hired, 'M
 
 -- touched groups: structs that are NULL where the rows of another aggregate are
 SELECT department, min_by(id, struct(id, 0)) AS first, count(DISTINCT manager) FILTER (WHERE salary > 0) AS managers FROM employees GROUP BY department;
+
+-- linear: structs that are NULL, of fields that never are
+SELECT id, if(salary > 4000, named_struct('x', 1, 'y', soundex('a')), NULL) AS s, array(if(bonus > 1, struct(1 AS one), NULL)) AS a FROM employees;
+
+-- stateful: structs of a side without a match
+SELECT e.id, d.s FROM employees e LEFT JOIN (SELECT id, named_struct('x', 1, 'y', 'a') AS s FROM departments) d ON e.department = d.id;
