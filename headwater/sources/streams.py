@@ -45,6 +45,8 @@ class Progress:
     """Of the last batch, from its planning to its commit."""
     lag: float
     """Seconds for which something has been waiting; 0 if nothing is."""
+    held: int
+    """Changes that were read, and wait until the transaction that they belong to is complete."""
     offsets: tuple[str, ...]
     """Where each source is, in the words of its connector."""
     error: str | None = None
@@ -108,6 +110,7 @@ class Stream:
             dead=self._dead,
             rows_per_second=0.0 if self._running is None else self._running.rows_per_second,
             lag=lag,
+            held=0 if position is None else int(position.get("held", 0)),
             offsets=() if position is None else tuple(position["offsets"]),
             error=None if failed is None else str(failed),
         )
