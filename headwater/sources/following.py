@@ -118,6 +118,7 @@ class Streams:
             _reading(frame, self._session.checkpoints() / quote(called, safe=""), trigger),
             lambda batch, at: self._commit(feed, batch, at),
             lambda: self._session.snapshot.positions,
+            self._session.certain_epoch,
         )
         made.resume()
         self._known[called] = made

@@ -55,12 +55,20 @@ class Progress:
 class Stream:
     """A stream that is followed; `Session.follow` makes them."""
 
-    def __init__(self, name: str, reading: Reading, commit: Commit, applied: Callable[[], Mapping[str, Any]]) -> None:
-        """`applied` gives the positions of all streams as of the last epoch."""
+    def __init__(
+        self,
+        name: str,
+        reading: Reading,
+        commit: Commit,
+        applied: Callable[[], Mapping[str, Any]],
+        make_certain: Callable[[], object],
+    ) -> None:
+        """`applied` gives the positions of all streams as of the last epoch, `make_certain` sees to it that the disk has it."""
         self.name = name
         self._reading = reading
         self._commit = commit
         self._applied = applied
+        self._make_certain = make_certain
         # Held while a batch is applied.
         self._busy = RLock()
         self._running: Running | None = None
@@ -74,6 +82,8 @@ class Stream:
         if self.is_running:
             return
         self._error, self._told_to_stop, self._seen = None, False, monotonic()
+        # A source that is told where to go on forgets what is before that.
+        self._make_certain()
         self._running = self._reading.start(self.name, self._position, self._take)
 
     def stop(self) -> None:
