@@ -15,7 +15,7 @@ import pytest
 
 import headwater as hw
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_200)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3_000)]
 for needed in ("grpc", "grpc_status", "yaml", "zstandard"):
     pytest.importorskip(needed)
 
