@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from headwater.runtime.catalog import TableEntry
 
 UNREAD = "_unread"
+# Of PostgreSQL, the name of a transaction is followed by a place in the log, which is another one for each of its changes.
+_POSITIONED = (r"^(\d+):\d+$", "$1")
 _END = "status:string,id:string,event_count:bigint,data_collections:array<struct<data_collection:string,event_count:bigint>>"
 _PARTS = {
     "op": "string",
@@ -79,7 +81,7 @@ def normalised(frame: DataFrame, tables: Mapping[str, TableEntry]) -> DataFrame:
         *(parts[name].alias(name) for name in ("op", "before", "after", "status", "event_count", "data_collections")),
         functions.concat_ws(".", source["db"], source["schema"], source["table"]).alias("table"),
         functions.struct(source["lsn"].alias("lsn"), source["ts_ms"].alias("ts_ms")).alias("source"),
-        functions.coalesce(parts["transaction"]["id"], parts["id"]).alias("xid"),
+        functions.regexp_replace(functions.coalesce(parts["transaction"]["id"], parts["id"]), *_POSITIONED).alias("xid"),
         parts["transaction"]["total_order"].alias("total_order"),
         unread.alias(UNREAD),
     )

@@ -142,13 +142,14 @@ def row(table: str, xid: str, order: int, after: Message | None, before: Message
         "before": before,
         "after": after,
         "source": {"db": "shop", "schema": "public", "table": table, "lsn": 7},
-        "transaction": {"id": xid, "total_order": order, "data_collection_order": order},
+        "transaction": {"id": f"{xid}:{100 + order}", "total_order": order, "data_collection_order": order},
     }
 
 
 def end(xid: str, **counts: int) -> Message:
     listed = [{"data_collection": f"public.{name}", "event_count": count} for name, count in counts.items()]
-    return {"status": "END", "id": xid, "event_count": sum(counts.values()), "data_collections": listed, "ts_ms": 1}
+    # As PostgreSQL's connector calls it; others call a transaction the same everywhere.
+    return {"status": "END", "id": f"{xid}:999", "event_count": sum(counts.values()), "data_collections": listed, "ts_ms": 1}
 
 
 class Shop:
