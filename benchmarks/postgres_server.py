@@ -72,6 +72,15 @@ class Server:
         while Path(f"/proc/{process}").exists():
             sleep(0.01)
 
+    def load(self, script: Path, clients: int, rate: int) -> subprocess.Popen[bytes]:
+        """Pgbench with a script, by so many clients, with so many transactions a second, until it is ended or the server is."""
+        wanted = ["-n", "-c", str(clients), "-R", str(rate), "-T", "3600", "-f", str(script), "-h", str(self.folder)]
+        return subprocess.Popen(  # noqa: S603  (its own programs)
+            [str(self._programs / "pgbench"), *wanted, "-U", "tester", "postgres"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)

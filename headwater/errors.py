@@ -191,6 +191,12 @@ class InvalidStream(HeadwaterError):
     code = "INVALID_STREAM"
 
 
+class UnendedTransaction(HeadwaterError):
+    """A transaction of a source whose end did not come, with more changes after it than can wait."""
+
+    code = "UNENDED_TRANSACTION"
+
+
 class SchemaChanged(HeadwaterError):
     """A source whose columns are not those of its table any more, in a way that nobody can bridge."""
 

@@ -28,6 +28,7 @@ from headwater.errors import (
 from headwater.expiring import Expiring, lifetime_of
 from headwater.relations import Past, Sketch, Table, View
 from headwater.runtime.catalog import TableEntry, ViewEntry
+from headwater.runtime.lifetimes import hidden
 from headwater.runtime.transactions import Staging
 from headwater.sources.attached import require_sound
 from headwater.transaction import Transaction
@@ -220,6 +221,13 @@ class Session(Workplace):
     def tables(self) -> Mapping[str, Table]:
         shown = self.snapshot.catalog.shown
         return MappingProxyType({e.name: Table(self, key) for key, e in shown.items() if isinstance(e, TableEntry)})
+
+    def hidden_table(self, name: str, schema: str, key: tuple[int, ...]) -> TableEntry:
+        """A table that users do not see, which is made when it is first asked for."""
+        with self._defining() as now:
+            if hidden(name) not in now.tables:
+                self._define(self._engine.definitions.table(now, hidden(name), self._engine.schema(schema), key))
+            return self.snapshot.tables[hidden(name)]
 
     def drop_table(self, name: str) -> None:
         with self._defining() as now:

@@ -42,7 +42,12 @@ class Lifetime:
 
 def times_of(table: str) -> str:
     """The name of what keeps the times of a table's rows."""
-    return f"times of {table}{_HIDDEN}"
+    return hidden(f"times of {table}")
+
+
+def hidden(name: str) -> str:
+    """The name of a table that users do not know of."""
+    return f"{name}{_HIDDEN}"
 
 
 def is_hidden(name: str) -> bool:

@@ -156,6 +156,23 @@ def live(directory: str, name: str) -> Callable[[Iterator[pa.RecordBatch]], Iter
     return run
 
 
+def planned(spark: Any, directory: str, name: str) -> Any:  # noqa: ANN401  (Spark is imported late)
+    """The rows as of now, as a DataFrame of a Spark session that need not know the data source.
+
+    In a session of Spark Connect a data source in Python makes the runner of pipelines fail once all is done (SPARK-59135).
+    """
+    found = Directory(directory)
+    columns = StructType([StructField(field.name, field.dataType) for field in found.entry(name).schema])
+    parts = _ranges(Wanted(directory, name, None, None, None), found, found.epoch())
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _read(parts[number])
+
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(run, columns)
+
+
 def _ranges(wanted: Wanted, directory: Directory, epoch: int) -> list[InputPartition]:
     """Tasks of so many rows each, as far as can be told."""
     count = max(1, -(-directory.rows(wanted.name) // _ROWS))

@@ -67,7 +67,7 @@ def form_of(names: Collection[str]) -> Callable[[pa.Table], Events]:
     if _CHANGE_TYPE in known:
         return _from_change_types
     if {"op", "before", "after"} <= known:
-        return _from_envelopes
+        return from_envelopes
     if _WEIGHT in known:
         return _from_weights
     if known.intersection(_SIGNS):
@@ -109,7 +109,7 @@ def _from_weights(batch: pa.Table) -> Events:
     return events.take(np.repeat(np.arange(len(weights)), np.abs(weights)))
 
 
-def _from_envelopes(batch: pa.Table) -> Events:
+def from_envelopes(batch: pa.Table) -> Events:
     kinds = _lower(_column(batch, "op"))
     before, after = _column(batch, "before"), _column(batch, "after")
     names = kinds.to_numpy(zero_copy_only=False)
@@ -124,10 +124,10 @@ def _from_envelopes(batch: pa.Table) -> Events:
     bad = np.flatnonzero((changes & ~comes & ~goes) | (~told & (had | has)))
     found = Events(rows, went, places, tuple((int(at), "op is none of c, r, u and d with a row") for at in bad))
     # An update is the end of what was before and the beginning of what is after.
-    return found.take(np.lexsort((~went, places, *_moments(batch, places))))
+    return found.take(np.lexsort((~went, places, *moments(batch, places))))
 
 
-def _moments(batch: pa.Table, places: Places) -> list[NDArray[np.int64]]:
+def moments(batch: pa.Table, places: Places) -> list[NDArray[np.int64]]:
     """When things happened at the source of Debezium, where it tells; else they happened in the order of the batch."""
     if not _has(batch, "source") or not pa.types.is_struct(_column(batch, "source").type):
         return []

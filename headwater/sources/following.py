@@ -6,7 +6,6 @@ stream may be of several tables; what their source has changed at once is change
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -17,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.errors import InvalidOption, InvalidRows, InvalidStream, MissingKey, NameTaken, UnknownName
+from headwater.runtime.lifetimes import hidden
 from headwater.schema import arrow_schema
-from headwater.sources import frames, sifting
-from headwater.sources.applying import apply
+from headwater.sources import envelopes, frames, held, sifting, wholes
+from headwater.sources.applying import Applied, apply
 from headwater.sources.direct_reading import DirectReading, pace
-from headwater.sources.events import coming, form_of
+from headwater.sources.events import coming, form_of, from_envelopes
 from headwater.sources.postgres import captured
 from headwater.sources.postgres.widening import Known
 from headwater.sources.spark_reading import SparkReading
@@ -37,14 +37,16 @@ if TYPE_CHECKING:
     from headwater.runtime.catalog import TableEntry
     from headwater.runtime.transactions import Staging
     from headwater.session import Session
-    from headwater.sources.applying import Applied
     from headwater.sources.events import Events
     from headwater.sources.frames import Batch
+    from headwater.sources.held import Pool
     from headwater.sources.postgres.captured import Captured
     from headwater.sources.reading import Reading
 
+    # What came of a batch for a table, and of what its places are places.
+    Outcome = tuple[str, Applied, Batch | Pool]
     # Reads a batch; what it gives changes tables accordingly, and says what came of it, table by table.
-    Changing = Callable[[pa.Table], Callable[[Staging], Iterable[tuple[str, Applied]]]]
+    Changing = Callable[[Batch], Callable[[Staging], Iterable[Outcome]]]
 
 MODES = ("append", "upsert", "cdc")
 ON_ERROR = ("dead-letter", "stop")
@@ -61,8 +63,6 @@ class Feed:
     change: Changing
     keeps_letters: bool
     """Whether there are tables for what cannot be taken; else it stops the stream."""
-    corrupt: str | None = None
-    """The column in which Spark puts records that it cannot read."""
     notes: Callable[[], Mapping[str, Any]] = dict
     """What is to be known of the source when a later process goes on."""
 
@@ -118,6 +118,7 @@ class Streams:
             _reading(frame, self._session.checkpoints() / quote(called, safe=""), trigger),
             lambda batch, at: self._commit(feed, batch, at),
             lambda: self._session.snapshot.positions,
+            self._session.certain_epoch,
         )
         made.resume()
         self._known[called] = made
@@ -132,6 +133,9 @@ class Streams:
         with self._session.transaction() as transaction:
             positions = self._session.snapshot.positions
             transaction.positions = {each: at for each, at in positions.items() if each != name}
+            keeps = self._session.snapshot.tables.get(hidden(held.TABLE))
+            if keeps is not None:
+                held.drop(transaction.staging, keeps, name)
 
     def close(self) -> None:
         for stream in self._known.values():
@@ -145,41 +149,74 @@ class Streams:
         self._fit(table, frames.columns(frame, mode, corrupt))
         events = form_of(frame.columns) if mode == "cdc" else coming
 
-        def change(batch: pa.Table) -> Callable[[Staging], Iterable[tuple[str, Applied]]]:
-            found = events(batch) if corrupt is None else _readable(batch, corrupt, events)
-            return lambda staging: [(table.name, apply(staging, self._session.table_entry(table.name), found, mode))]
+        def change(batch: Batch) -> Callable[[Staging], Iterable[Outcome]]:
+            found = events(batch.rows) if corrupt is None else _readable(batch.rows, corrupt, events)
+            told = replace(batch, corrupt=corrupt)
+            return lambda staging: [(table.name, apply(staging, self._session.table_entry(table.name), found, mode), told)]
 
-        return Feed(name, {table.name: table.name}, change, keeps_letters, corrupt), frames.with_files(frame)
+        return Feed(name, {table.name: table.name}, change, keeps_letters), frames.with_files(frame)
 
     def _of_several(
         self, name: str, entries: Mapping[str, TableEntry], stream: object, *, keeps_letters: bool
     ) -> tuple[Feed, DataFrame]:
         frame: Any = stream
-        if not getattr(frame, "isStreaming", False) or not set(frame.columns) >= captured.COLUMNS:
-            raise InvalidStream(
-                "a stream of several tables has the columns of headwater_postgres: table, op, before, after and those of the "
-                "transaction; follow any other table by table"
-            )
+        if not getattr(frame, "isStreaming", False):
+            raise InvalidStream("what tables follow is a DataFrame of spark.readStream, and this is none")
+        if not set(frame.columns) >= captured.COLUMNS:
+            return self._of_envelopes(name, entries, frame, keeps_letters=keeps_letters)
         sources = {captured.qualified(source): entry.name for source, entry in entries.items()}
         origin = frames.source_of(frame)
         known = None if origin is None else Known(origin[1].get("address", ""), self._noted(name))
 
-        def change(batch: pa.Table) -> Callable[[Staging], Iterable[tuple[str, Applied]]]:
+        def change(batch: Batch) -> Callable[[Staging], Iterable[Outcome]]:
             found = {}
             for source, table in sources.items():
                 if known is not None:
                     known.begin(source)
-                part = captured.of_table(batch, source)
+                part = captured.of_table(batch.rows, source)
                 if part is not None:
                     found[table] = part
                     if known is not None:
                         has = self._session.table_entry(table).schema.names
                         known.follow(source, part.events.rows.column_names, has, self._widen, table)
-            return lambda staging: [(table, self._change(staging, table, part)) for table, part in found.items()]
+            return lambda staging: [(table, self._change(staging, table, part), batch) for table, part in found.items()]
 
         return Feed(
             name, sources, change, keeps_letters, notes=lambda: {} if known is None else {"columns": dict(known.columns)}
         ), frame
+
+    def _of_envelopes(
+        self, name: str, entries: Mapping[str, TableEntry], frame: DataFrame, *, keeps_letters: bool
+    ) -> tuple[Feed, DataFrame]:
+        """Debezium's changes of several tables, by whole transactions."""
+        read = envelopes.normalised(frame, entries)
+        keys, tables = list(entries), [entry.name for entry in entries.values()]
+        self._session.hidden_table(held.TABLE, held.COLUMNS, held.KEY)
+        waiting = 0
+
+        def apply_complete(staging: Staging, batch: Batch) -> Iterable[Outcome]:
+            nonlocal waiting
+            now = self._session.snapshot
+            keeps = now.tables[hidden(held.TABLE)]
+            pool = held.pooled(staging, keeps, name, batch, begins=name not in now.positions)
+            found = wholes.sort(pool.rows, keys)
+            held.hold(staging, keeps, name, pool, found.held, found.ready)
+            waiting = len(found.held)
+            unread = np.flatnonzero(pool.rows.column(envelopes.UNREAD).is_valid().to_numpy())
+            # Whose table nobody can tell is said to the first.
+            yield tables[0], Applied(0, dict.fromkeys(map(int, unread), "the record cannot be read")), pool
+            for i, table in enumerate(tables):
+                places = found.ready[found.targets[found.ready] == i]
+                events = from_envelopes(pool.of_table(i, places))
+                bad = tuple((int(places[at]), why) for at, why in events.bad)
+                events = replace(events, places=places[events.places], bad=bad)
+                yield table, apply(staging, self._session.table_entry(table), events, "cdc"), pool
+
+        def change(batch: Batch) -> Callable[[Staging], Iterable[Outcome]]:
+            return lambda staging: apply_complete(staging, batch)
+
+        sources = dict(zip(keys, tables, strict=True))
+        return Feed(name, sources, change, keeps_letters, notes=lambda: {"held": waiting}), frames.with_files(read)
 
     def _noted(self, name: str) -> dict[str, list[str]]:
         return dict(self._session.snapshot.positions.get(name, {}).get("columns", {}))
@@ -211,15 +248,12 @@ class Streams:
         """One epoch of a batch: the rows that the tables take, letters about the others, and how far the stream is."""
         session = self._session
         taken = dead = 0
-        change = feed.change(batch.rows)
+        change = feed.change(batch)
         with session.transaction() as transaction:
-            for table, applied in change(transaction.staging):
+            for table, applied, told in change(transaction.staging):
                 taken, dead = taken + applied.rows, dead + len(applied.bad)
                 if applied.bad:
-                    letters = [
-                        (feed.name, batch.number, at, batch.file_of(at), why, _record(batch.rows, at, feed.corrupt))
-                        for at, why in sorted(applied.bad.items())
-                    ]
+                    letters = [(feed.name, *told.origin(at), why, told.record(at)) for at, why in sorted(applied.bad.items())]
                     if not feed.keeps_letters:
                         raise _refusal(letters)
                     transaction.insert(_letters(table), letters)
@@ -261,11 +295,3 @@ def _readable(rows: pa.Table, column: str, events: Callable[[pa.Table], Events])
     bad = [(int(at), "the record cannot be read") for at in np.flatnonzero(raw)]
     misunderstood = [(int(kept[at]), why) for at, why in found.bad]
     return replace(found, places=kept[found.places], bad=(*misunderstood, *bad))
-
-
-def _record(batch: pa.Table, at: int, corrupt: str | None) -> str:
-    row = batch.slice(at, 1).to_pylist()[0]
-    if corrupt is not None and row.get(corrupt) is not None:
-        return str(row[corrupt])
-    row.pop(corrupt, None)
-    return json.dumps(row, default=str, ensure_ascii=False)

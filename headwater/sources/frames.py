@@ -6,6 +6,7 @@ With the rows of a batch come hashes of these files: their names are asked for w
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -126,6 +127,8 @@ class Batch:
     """By row, the hash of the name of its file."""
     frame: DataFrame | None = None
     """What knows the names of these files."""
+    corrupt: str | None = None
+    """The column in which Spark puts records that it cannot read."""
 
     @staticmethod
     def of(frame: DataFrame, number: int) -> Batch:
@@ -135,6 +138,16 @@ class Batch:
             return Batch(number, collected(frame))
         found = collected(frame.withColumn(_FILE, functions.xxhash64(_FILE)))
         return Batch(number, found.drop_columns([_FILE]), found.column(_FILE), frame)
+
+    def origin(self, at: int) -> tuple[int, int, str | None]:
+        """The batch, the row and the file of a row."""
+        return self.number, at, self.file_of(at)
+
+    def record(self, at: int) -> str:
+        """A row as it came."""
+        raw = None if self.corrupt is None else self.rows.column(self.corrupt)[at].as_py()
+        names = [name for name in self.rows.column_names if name != self.corrupt]
+        return record_of(self.rows.select(names), at) if raw is None else str(raw)
 
     def file_of(self, row: int) -> str | None:
         return None if self.files is None else self._names.get(self.files[row].as_py())
@@ -151,3 +164,10 @@ class Batch:
             # Somebody has removed the files, of which we have the rows.
             return {}
         return {number: name for number, name in found}  # noqa: C416  (rows of Spark's)
+
+
+def record_of(rows: pa.Table, at: int, *, all_columns: bool = True) -> str:
+    """A row as text; all of its columns, or those that have a value."""
+    row = rows.slice(at, 1).to_pylist()[0]
+    told = row if all_columns else {name: value for name, value in row.items() if value is not None}
+    return json.dumps(told, default=str, ensure_ascii=False)

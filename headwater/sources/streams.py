@@ -45,6 +45,8 @@ class Progress:
     """Of the last batch, from its planning to its commit."""
     lag: float
     """Seconds for which something has been waiting; 0 if nothing is."""
+    held: int
+    """Changes that were read, and wait until the transaction that they belong to is complete."""
     offsets: tuple[str, ...]
     """Where each source is, in the words of its connector."""
     error: str | None = None
@@ -53,12 +55,20 @@ class Progress:
 class Stream:
     """A stream that is followed; `Session.follow` makes them."""
 
-    def __init__(self, name: str, reading: Reading, commit: Commit, applied: Callable[[], Mapping[str, Any]]) -> None:
-        """`applied` gives the positions of all streams as of the last epoch."""
+    def __init__(
+        self,
+        name: str,
+        reading: Reading,
+        commit: Commit,
+        applied: Callable[[], Mapping[str, Any]],
+        make_certain: Callable[[], object],
+    ) -> None:
+        """`applied` gives the positions of all streams as of the last epoch, `make_certain` sees to it that the disk has it."""
         self.name = name
         self._reading = reading
         self._commit = commit
         self._applied = applied
+        self._make_certain = make_certain
         # Held while a batch is applied.
         self._busy = RLock()
         self._running: Running | None = None
@@ -72,6 +82,8 @@ class Stream:
         if self.is_running:
             return
         self._error, self._told_to_stop, self._seen = None, False, monotonic()
+        # A source that is told where to go on forgets what is before that.
+        self._make_certain()
         self._running = self._reading.start(self.name, self._position, self._take)
 
     def stop(self) -> None:
@@ -108,6 +120,7 @@ class Stream:
             dead=self._dead,
             rows_per_second=0.0 if self._running is None else self._running.rows_per_second,
             lag=lag,
+            held=0 if position is None else int(position.get("held", 0)),
             offsets=() if position is None else tuple(position["offsets"]),
             error=None if failed is None else str(failed),
         )

@@ -93,6 +93,8 @@ class Store:
         self._unsettled = False
         """Whether jobs may have given names that are not certain yet."""
         self._unsafe: OSError | None = None
+        self._inherited = False
+        """Whether there are epochs of an earlier process that are in its log only, of which the disk may have nothing yet."""
         self._memory = memory
         if memory is not None:
             compaction.limit_memory(memory // 4)
@@ -162,6 +164,7 @@ class Store:
         for thread in self._threads:
             thread.start()
         if epochs.now.epoch > self._manifest.epoch:
+            self._inherited = True
             self._due.set()
 
     # -- the journal
@@ -262,12 +265,14 @@ class Store:
             )
 
     def make_certain(self) -> None:
-        """All epochs that there are outlive the process from here on, whatever the durability is."""
+        """All epochs that there are outlive the process, and the machine, from here on, whatever the durability is."""
+        self._require_safe()
         with _storage(self._disk, "written"):
-            if self._durability == "async":
-                self._log.sync()
-            elif self._durability == "memory":
+            if self._durability == "memory" or self._inherited:
                 self.fold()
+                self._inherited = False
+            elif self._durability == "async":
+                self._log.sync()
 
     # -- jobs on executors
 

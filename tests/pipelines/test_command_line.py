@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from time import sleep
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
@@ -74,6 +75,7 @@ def test_a_pipeline_is_run_changed_killed_and_run_again(tmp_path: Path) -> None:
         wanted = [("Ada", 12), ("Ben", 4)]
         while content(tmp_path / "out") != wanted:
             assert program.poll() is None
+            sleep(0.1)  # leaves the processors to those whom it waits for
         assert end(program, signal.SIGINT).rstrip().endswith("stopped")
         assert program.returncode == 0
     finally:

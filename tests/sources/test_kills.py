@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 psycopg = pytest.importorskip("psycopg")
 SCRIPT = Path(__file__).parent / "following_process.py"
-KILLS = int(os.environ.get("KILLS", "3"))
+KILLS = int(os.environ.get("KILLS", "4"))
 
 
 class Engine:
@@ -112,19 +112,17 @@ def prepare(server: Server) -> None:
         connection.execute("INSERT INTO pgbench_accounts SELECT i, 1 + i % 3, 0 FROM generate_series(1, 500) i")
 
 
-def transfer(address: str, chance: random.Random, count: int) -> None:
-    """Transactions as pgbench makes them; what the server does not take is not there."""
-    with capture.connected(address, autocommit=False) as connection:
-        for _ in range(count):
-            teller, account, delta = chance.randrange(1, 21), chance.randrange(1, 501), chance.randrange(-500, 500)
-            branch = 1 + teller % 3
-            connection.execute("UPDATE pgbench_accounts SET abalance = abalance + %s WHERE aid = %s", [delta, account])
-            connection.execute("UPDATE pgbench_tellers SET tbalance = tbalance + %s WHERE tid = %s", [delta, teller])
-            connection.execute("UPDATE pgbench_branches SET bbalance = bbalance + %s WHERE bid = %s", [delta, branch])
-            connection.execute(
-                "INSERT INTO pgbench_history (tid, bid, aid, delta) VALUES (%s, %s, %s, %s)", [teller, branch, account, delta]
-            )
-            connection.commit()
+TRANSFER = r"""
+\set teller random(1, 20)
+\set account random(1, 500)
+\set delta random(-500, 500)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :account;
+UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :teller;
+UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = 1 + :teller % 3;
+INSERT INTO pgbench_history (tid, bid, aid, delta) VALUES (:teller, 1 + :teller % 3, :account, :delta);
+END;
+"""
 
 
 @pytest.mark.timeout(3_000)
@@ -133,24 +131,34 @@ def test_all_is_there_once_whatever_was_killed(postgres: Server, tmp_path: Path)
     (tmp_path / "files").mkdir()
     files = Files(tmp_path / "files", chance)
     prepare(postgres)
+    script = tmp_path / "transfer.sql"
+    script.write_text(TRANSFER, encoding="utf-8")
     engine = Engine(tmp_path, postgres.address)
+    load = postgres.load(script, clients=4, rate=100)
     try:
         for number in range(KILLS):
             if number % 3:
                 # Else it may be killed while it starts.
                 engine.await_ready()
-            end = monotonic() + chance.uniform(2, 25)
+            end = monotonic() + chance.uniform(1, 10)
             while monotonic() < end:
                 files.add()
-                transfer(postgres.address, chance, 20)
                 sleep(0.2)
-            if chance.random() < 0.4:
+            if number:
+                # The server first, so that the engine may be killed while it looks for it.
                 postgres.kill()
+                # With the server, its clients end.
+                load.wait()
                 postgres.start()
+                load = postgres.load(script, clients=4, rate=100)
             engine.kill()
             engine.start()
         files.add()
-        transfer(postgres.address, chance, 50)
+        load.terminate()
+        load.wait()
+        with capture.connected(postgres.address) as connection:
+            while connection.execute("SELECT 1 FROM pg_stat_activity WHERE application_name = 'pgbench'").fetchall():
+                sleep(0.1)
         found = engine.ask()
         assert found["views"]["totals"] == files.totals
         assert found["letters"] == files.letters
@@ -164,5 +172,7 @@ def test_all_is_there_once_whatever_was_killed(postgres: Server, tmp_path: Path)
                 rows = [[int(value) for value in row] for row in connection.execute(query).fetchall()]
                 assert found["views"][view] == sorted(rows)
     finally:
+        load.kill()
+        load.wait()
         engine.kill()
         capture.release_slot(postgres.address, "bank")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
+from threading import current_thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from crashed import crashed
 
 import headwater as hw
 from headwater.sources.postgres import capture
+from headwater.store import manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -146,6 +150,55 @@ def test_views_equal_sql_on_the_server(spark: SparkSession, tables: Server, tmp_
         session.close()
     with capture.connected(tables.address) as connection:
         assert connection.execute("SELECT COUNT(*) FROM pg_replication_slots WHERE slot_name = 'shop'").fetchone() == (1,)
+
+
+def test_the_server_keeps_what_is_not_on_disk(
+    spark: SparkSession, postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `durability="async"` a crash loses the last epochs; the server must be able to tell again what was in them."""
+    hw.register(spark)
+    reader = spark.readStream.format("headwater_postgres").option("address", postgres.address)
+    changes = reader.option("tables", "kept").option("slot", "kept").load()
+    with capture.connected(postgres.address) as server:
+        try:
+            server.execute("CREATE TABLE kept (id BIGINT PRIMARY KEY)")
+            session = hw.connect(tmp_path / "state", spark=spark, durability="async")
+            session.create_table("kept", "id BIGINT", key="id")
+            stream = session.follow({"kept": "kept"}, changes, mode="cdc", name="kept")
+            server.execute("INSERT INTO kept VALUES (1)")
+            session.await_idle()
+            # What a crash would leave of the next epochs, whatever they are, if the disk takes nothing from here on.
+            left = crashed(session, tmp_path / "left")
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "fdatasync", _refuse)
+                server.execute("INSERT INTO kept VALUES (2)")
+                with pytest.raises(hw.StorageFailed):
+                    session.await_idle()
+                assert len(session.table("kept")) == 2
+            # The disk is well again, but nobody knows what it has of that epoch.
+            with pytest.raises(hw.StorageFailed, match="could not be written some time ago"):
+                stream.resume()
+            session.close()
+            again = hw.connect(left, spark=spark, durability="async")
+            assert again._store is not None
+            again.follow({"kept": "kept"}, changes, mode="cdc", name="kept")
+            # What an earlier process left in the log only, perhaps in memory, is in a manifest before the server hears of it.
+            noted = manifest.newest(again._store.disk)
+            assert noted is not None
+            assert noted.positions.keys() == {"kept"}
+            again.await_idle()
+            assert sorted(again.table("kept").rows()) == [(1,), (2,)]
+            again.close()
+        finally:
+            capture.release_slot(postgres.address, "kept")
+            server.execute("DROP TABLE kept")
+
+
+def _refuse(descriptor: int, sync: Callable[[int], None] = os.fdatasync) -> None:
+    """The disk refuses a stream that waits for it; who syncs now and then may be in time, or not be there."""
+    if current_thread().name.startswith("headwater: "):
+        raise OSError("the disk is gone")
+    sync(descriptor)
 
 
 def test_what_cannot_be_captured_is_refused(spark: SparkSession, postgres: Server) -> None:

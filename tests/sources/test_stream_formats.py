@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from threading import Thread
+from time import sleep
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,6 +85,7 @@ def test_rate(spark: SparkSession, session: hw.Session) -> None:
     stream = session.follow("ticks", spark.readStream.format("rate").option("rowsPerSecond", 100).load())
     while not (view.rows()[0][0] > 200):
         assert stream.progress.state != "failed", stream.progress.error
+        sleep(0.05)
     stream.stop()
     ((n, total, last),) = view.rows()
     assert (total, last) == (n * (n - 1) // 2, n - 1)
@@ -107,6 +109,7 @@ def test_socket(spark: SparkSession, session: hw.Session) -> None:
         stream = session.follow("numbers", lines.selectExpr("TRY_CAST(value AS BIGINT) AS n"))
         while view.rows() != [(3, 7)]:
             assert stream.progress.state != "failed", stream.progress.error
+            sleep(0.05)
         stream.stop()
 
 
