@@ -244,9 +244,12 @@ class _Epoch:
     def _finish(self, epoch: compiled_rounds.Epoch, later: list[Input]) -> tuple[State, Delta]:
         """Takes over what compiled rounds found: derivations, and rows for whom the body looks up."""
         fixpoint = self._fixpoint
-        for relation, delta in enumerate(epoch.derivations):
+        for relation in range(len(epoch.derivations)):
+            # There may be many of them: they are let go as soon as they are in a run.
+            delta, epoch.derivations[relation] = epoch.derivations[relation], None
             if delta is not None:
                 self._derived[relation] = self._derived[relation].insert(delta)
+            del delta
         if any(delta is not None for delta in epoch.rows):
             self._derive(epoch.rows, later, fixpoint.arranging)
         result = epoch.rows[fixpoint.result]
