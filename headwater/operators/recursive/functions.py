@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headwater.annotations.absorption import Functions
+    from headwater.annotations.conjunctions import Conjunctions
 
     Annotation = tuple[Any, int]
+    AnyFunctions = Functions | Conjunctions
 
 SEVERAL = 1
 
@@ -42,7 +44,7 @@ class Annotated:
 
     __slots__ = ("_functions", "_users", "kept")
 
-    def __init__(self, functions: Functions) -> None:
+    def __init__(self, functions: AnyFunctions) -> None:
         self._functions = functions
         self._users: dict[int, dict[Any, None]] = {}
         self.kept: dict[Any, Annotation] = {}
