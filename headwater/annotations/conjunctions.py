@@ -30,13 +30,15 @@ class AnyOf:
         self.masks = masks
 
     def __or__(self, other: AnyOf) -> AnyOf:
-        if other <= self:
+        new = [theirs for theirs in other.masks if all(mine & ~theirs for mine in self.masks)]
+        if not new:
             return self
-        return AnyOf(_least(self.masks | other.masks))
+        return AnyOf(frozenset([*(mine for mine in self.masks if all(theirs & ~mine for theirs in new)), *new]))
 
     def __and__(self, other: AnyOf) -> AnyOf:
-        if len(self.masks) * len(other.masks) > _MOST:
-            raise _too_large(len(self.masks) * len(other.masks))
+        count = len(self.masks) * len(other.masks)
+        if count > _MOST:
+            raise _too_large(count)
         return AnyOf(_least(frozenset(mine | theirs for mine in self.masks for theirs in other.masks)))
 
     def __le__(self, other: AnyOf) -> bool:
