@@ -1,7 +1,7 @@
 """All rounds of an epoch in one compiled loop, for bodies that have a program (`bodies`).
 
-What `fixpoint` does a round at a time, over batches of rows, this does over a table of groups (`groups`), and the rules of the
-program (`rules`) take the place of the operators. The rounds and what is done in them are the same:
+What `going_round` does a round at a time, over batches of rows, this does over a table of groups (`groups`), and the rules of
+the program (`rules`) take the place of the operators. The rounds and what is done in them are the same:
 
     waiting     groups by the round that they wait for; the first round is next, or all of them if nothing can be lost any more
     contending  groups by their best value: once nothing waits, the best ones are believed, as Dijkstra does
