@@ -37,6 +37,10 @@ class AnyOf:
 
     def __and__(self, other: AnyOf) -> AnyOf:
         count = len(self.masks) * len(other.masks)
+        if count == 1:
+            # As nearly all of them are.
+            (mine,), (theirs,) = self.masks, other.masks
+            return AnyOf(frozenset((mine | theirs,)))
         if count > _MOST:
             raise _too_large(count)
         return AnyOf(_least(frozenset(mine | theirs for mine in self.masks for theirs in other.masks)))
