@@ -92,10 +92,11 @@ QUERIES = (
 
 
 class Graph:
-    """Edges that change, at random: some go, as many others come."""
+    """Edges that change, at random: some go, as many others come; of a grid, between neighbours, so that it stays one."""
 
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, table: pa.Table, *, neighbours: bool = False) -> None:
         self._rng = np.random.default_rng(7)
+        self._neighbours = neighbours
         self.rows = [tuple(row.values()) for row in table.to_pylist()]
         self.nodes = 1 + max(max(src, dst) for src, dst, _ in self.rows)
 
@@ -104,7 +105,10 @@ class Graph:
         return [self.rows.pop(place) for place in places]
 
     def come(self, count: int) -> list[tuple[int, ...]]:
-        ends = self._rng.integers(0, self.nodes, (count, 2)).tolist()
+        if self._neighbours:
+            ends = [self.rows[place][:2] for place in self._rng.choice(len(self.rows), count, replace=False).tolist()]
+        else:
+            ends = self._rng.integers(0, self.nodes, (count, 2)).tolist()
         found = [(src, dst, int(cost)) for (src, dst), cost in zip(ends, self._rng.integers(1, 100, count), strict=True)]
         self.rows += found
         return found
@@ -124,7 +128,8 @@ class Times:
 
 
 def measure(shape: str, query: Query, large: bool, scale: Scale) -> list[Figure]:  # noqa: FBT001
-    graph = Graph(SHAPES[shape](max(40, scale.rows // (LARGE_SHARE if large else SHARE))))
+    table = SHAPES[shape](max(40, scale.rows // (LARGE_SHARE if large else SHARE)))
+    graph = Graph(table, neighbours=shape == "grid")
     wanted = LARGE_SOURCES if large else SOURCES
     sources = np.random.default_rng(3).choice(graph.nodes, min(wanted, graph.nodes // 4), replace=False).astype(np.int64)
     with connected() as session:

@@ -1,8 +1,11 @@
 """Groups of a fixpoint in one table while compiled rounds last: rows of a set, or keys of best values, with their derivations.
 
 A group is read from the arrangement of its relation when it is first met, and is all here then. A mark, by which a group
-believes a value, is a derivation at a negative round, as in `settling`, of which this has the rule for one group. Values are
-such that less is better: of a greatest value, the bits are turned round.
+believes a value, is a derivation at a negative round, as in `settling`. Values are such that less is better: of a greatest
+value, the bits are turned round.
+
+Of millions of derivations, those of a group are in a place that no cache holds. So the places of many groups are searched for
+at once, a step for all of them before the next one: then the processor waits for many places at a time.
 """
 
 # ruff: noqa: PLR0913, PLR0917  (a compiled loop takes its arrays one by one)
@@ -15,9 +18,11 @@ import numpy as np
 from numba import uint64
 
 from headwater.compiled import compiled
+from headwater.operators.settling import ruled
 from headwater.state.hashing import SEED
 from headwater.state.loops import NULL, mix
-from headwater.state.stored import Stored, is_null, lines_of, read, start_of, weight_of
+from headwater.state.searching import lower_bound
+from headwater.state.stored import Stored, guessed, is_null, lines_of, nearer, read, weight_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,6 +46,8 @@ GROUPS, ENTRIES, LAST_CHANGED, STATUS = range(4)
 FINE, STRANGE, ENDLESS, LARGE = range(4)
 # More derivations, or later rounds, are not for this.
 _MOST, _FAR = 1 << 26, 1 << 40
+# So many rows, and what surrounds their derivations, stay in the cache until they are counted.
+_AT_ONCE = 128
 
 
 class Known(NamedTuple):
@@ -69,10 +76,20 @@ def none_known(width: int) -> Known:
     return Known(np.full(512, -1, np.int64), np.empty((256, KEY + width), np.int64), np.empty((1024, 5), np.int64), sizes)
 
 
+class Ahead(NamedTuple):
+    """Of rows that are next: their hashes, their groups (−1: not known yet), and where runs have derivations of these."""
+
+    hashes: NDArray[np.uint64]
+    groups: Int64s
+    starts: Int64s
+
+
 @compiled
 def counted(known: Known, derived: Int64s, count: int, relations: Int64s, stored: Stored) -> Known:
     """Adds rows that were derived to the derivations of their groups, which have changed then."""
     slots, groups, entries, sizes = known
+    room = min(count, _AT_ONCE)
+    ahead = Ahead(np.empty(room, np.uint64), np.empty(room, np.int64), np.empty((room, stored.runs.shape[0]), np.int64))
     for i in range(count):
         relation = derived[i, RELATION]
         keys, order = relations[relation, KEYS], relations[relation, ORDER]
@@ -82,17 +99,14 @@ def counted(known: Known, derived: Int64s, count: int, relations: Int64s, stored
         if derived[i, DUE] >= _FAR or sizes[ENTRIES] >= _MOST:
             sizes[STATUS] = LARGE
             break
-        h = _hash_of(derived, i, keys)
-        slot = _slot_of(slots, groups, derived, i, keys, h)
-        group = slots[slot]
+        k = i % _AT_ONCE
+        if k == 0:
+            _look_ahead(slots, groups, derived, i, min(count - i, room), relations, stored, ahead)
+        group = ahead.groups[k]
         if group < 0:
-            if 2 * (sizes[GROUPS] + 1) > slots.size:
-                slots, groups = _spread(slots, groups, sizes[GROUPS])
-                slot = _slot_of(slots, groups, derived, i, keys, h)
-            group = slots[slot] = sizes[GROUPS]
-            sizes[GROUPS] += 1
-            _begin(groups, group, derived, i, keys, h)
-            entries = _loaded(entries, sizes, groups, group, keys, order, h, stored)
+            slots, groups, entries, group = _met(
+                slots, groups, entries, sizes, derived, i, keys, order, ahead.hashes[k], ahead.starts[k], stored
+            )
         if sizes[ENTRIES] == entries.shape[0]:
             entries = roomy(entries, sizes[ENTRIES] + 1)
         best = 0 if order == 0 else derived[i, FIRST + keys] if order > 0 else ~derived[i, FIRST + keys]
@@ -102,6 +116,61 @@ def counted(known: Known, derived: Int64s, count: int, relations: Int64s, stored
             groups[group, BEFORE_IT] = sizes[LAST_CHANGED]
             sizes[LAST_CHANGED] = group
     return Known(slots, groups, entries, sizes)
+
+
+@compiled
+def _look_ahead(
+    slots: Int64s, groups: Int64s, derived: Int64s, first: int, count: int, relations: Int64s, stored: Stored, ahead: Ahead
+) -> None:
+    """Finds the groups of rows, and where the arrangements have those that are not known."""
+    runs, spans, _, _ = stored
+    hashes, found, starts = ahead
+    for k in range(count):
+        hashes[k] = _hash_of(derived, first + k, relations[derived[first + k, RELATION], KEYS])
+    for k in range(count):
+        i = first + k
+        found[k] = slots[_slot_of(slots, groups, derived, i, relations[derived[i, RELATION], KEYS], hashes[k])]
+    for step in range(4):
+        for k in range(count):
+            if found[k] >= 0:
+                continue
+            relation = derived[first + k, RELATION]
+            for run in range(spans[relation, 0], spans[relation, 1]):
+                stored_hashes, _ = lines_of(runs, run)
+                if step == 0:
+                    starts[k, run] = guessed(stored_hashes, hashes[k])
+                elif step < 3:
+                    starts[k, run] = nearer(stored_hashes, hashes[k], starts[k, run])
+                else:
+                    starts[k, run] = lower_bound(stored_hashes, hashes[k], starts[k, run])
+
+
+@compiled
+def _met(
+    slots: Int64s,
+    groups: Int64s,
+    entries: Int64s,
+    sizes: Int64s,
+    derived: Int64s,
+    i: int,
+    keys: int,
+    order: int,
+    h: np.uint64,
+    starts: Int64s,
+    stored: Stored,
+) -> tuple[Int64s, Int64s, Int64s, int]:
+    """The group of a row, which is read if it is met for the first time."""
+    slot = _slot_of(slots, groups, derived, i, keys, h)
+    group = slots[slot]
+    if group >= 0:
+        return slots, groups, entries, group
+    if 2 * (sizes[GROUPS] + 1) > slots.size:
+        slots, groups = _spread(slots, groups, sizes[GROUPS])
+        slot = _slot_of(slots, groups, derived, i, keys, h)
+    group = slots[slot] = sizes[GROUPS]
+    sizes[GROUPS] += 1
+    _begin(groups, group, derived, i, keys, h)
+    return slots, groups, _loaded(entries, sizes, groups, group, keys, order, h, starts, stored), group
 
 
 @compiled
@@ -158,14 +227,22 @@ def _begin(groups: Int64s, group: int, derived: Int64s, i: int, keys: int, h: np
 
 @compiled
 def _loaded(
-    entries: Int64s, sizes: Int64s, groups: Int64s, group: int, keys: int, order: int, h: np.uint64, stored: Stored
+    entries: Int64s,
+    sizes: Int64s,
+    groups: Int64s,
+    group: int,
+    keys: int,
+    order: int,
+    h: np.uint64,
+    starts: Int64s,
+    stored: Stored,
 ) -> Int64s:
-    """Reads what the arrangement of its relation has of a group."""
+    """Reads what the arrangement of its relation has of a group: from where runs may have it."""
     runs, spans, _, places = stored
     relation = groups[group, RELATION]
     for run in range(spans[relation, 0], spans[relation, 1]):
         hashes, words = lines_of(runs, run)
-        line = start_of(hashes, h)
+        line = starts[run]
         while line < hashes.size and hashes[line] == h:
             same = True
             for c in range(keys):
@@ -242,20 +319,21 @@ def _held(entries: Int64s, head: int, value: int, rank: int) -> int:
 
 @compiled
 def judged(entries: Int64s, head: int, now: int, valued: bool, eager: bool) -> Judged:  # noqa: FBT001
-    """What a group drops and believes in round `now`, and what it waits for; the rule is in `settling`."""
+    """What a group drops and believes in round `now`, and what it waits for, by the rule of `settling`."""
     mark, best = _mark_and_best(entries, head)
-    rank = -entries[mark, ROUND] if mark >= 0 else 0
-    held = _held(entries, head, entries[mark, VALUE], rank) if mark >= 0 else 0
-    other = best >= 0 and valued and (mark < 0 or entries[best, VALUE] != entries[mark, VALUE])
-    better = other and (mark < 0 or entries[best, VALUE] < entries[mark, VALUE])
-    dropped = mark >= 0 and ((better and eager) or (rank <= now and held == 0 and not better))
-    gone, gone_value = (rank, entries[mark, VALUE]) if dropped else (-1, 0)
-    losing = rank if mark >= 0 and not dropped and held == 0 and not better else -1
-    if best < 0 or (mark >= 0 and not dropped and not better):
-        return gone, gone_value, -1, 0, losing, -1, 0, False
-    first, value = entries[best, ROUND], entries[best, VALUE]
-    if (eager and other) or (first <= now and not (other and mark >= 0)):
-        return gone, gone_value, first, value, losing, -1, 0, False
-    if other:
-        return gone, gone_value, -1, 0, losing, -1, value, True
-    return gone, gone_value, -1, 0, losing, first, 0, False
+    rank, believed = (-entries[mark, ROUND], entries[mark, VALUE]) if mark >= 0 else (0, 0)
+    first, value = (entries[best, ROUND], entries[best, VALUE]) if best >= 0 else (0, 0)
+    held = _held(entries, head, believed, rank) if mark >= 0 else 0
+    dropped, losing, follows, contends, waits = ruled(
+        mark >= 0, believed, rank, held, best >= 0, value, first, now, valued, eager
+    )
+    return (
+        rank if dropped else -1,
+        believed,
+        first if follows else -1,
+        value,
+        rank if losing else -1,
+        first if waits else -1,
+        value,
+        contends,
+    )

@@ -12,6 +12,8 @@ A mark is a derivation at a negative round −ρ: the group believes that value,
 derivations each, which are put in order one group after the other.
 """
 
+# ruff: noqa: FBT001, PLR0913, PLR0917  (a compiled loop takes its arrays and numbers one by one)
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -55,14 +57,38 @@ def settled(found: Found, count: int, now: int, *, valued: bool, eager: bool) ->
 
 
 @compiled
-def _settled(  # noqa: C901, PLR0912, PLR0913, PLR0917  (one pass)
+def ruled(
+    marked: bool,
+    believed: int,
+    rank: int,
+    held: int,
+    derived: bool,
+    best: int,
+    first: int,
+    now: int,
+    valued: bool,
+    eager: bool,
+) -> tuple[bool, bool, bool, bool, bool]:
+    """For one group: whether what it believes is dropped, or waits for that; whether its best is believed, contends, waits."""
+    other = derived and valued and (not marked or best != believed)
+    better = other and (not marked or best < believed)
+    dropped = marked and ((better and eager) or (rank <= now and held == 0 and not better))
+    losing = marked and not dropped and held == 0 and not better
+    if not derived or (marked and not dropped and not better):
+        return dropped, losing, False, False, False
+    follows = (eager and other) or (first <= now and not (other and marked))
+    return dropped, losing, follows, other and not follows, not other and not follows
+
+
+@compiled
+def _settled(  # noqa: C901  (one pass)
     groups: Int64s,
     values: Int64s,
     rounds: Int64s,
     weights: Int64s,
     count: int,
     now: int,
-    eager: bool,  # noqa: FBT001
+    eager: bool,
 ) -> Settled:
     order, ends = _by_group(groups, count)
     at, ranks, signs = np.empty(2 * count, np.int64), np.empty(2 * count, np.int64), np.empty(2 * count, np.int64)
@@ -90,24 +116,24 @@ def _settled(  # noqa: C901, PLR0912, PLR0913, PLR0917  (one pass)
                 best, first = place, rounds[place]
             if mark >= 0 and rounds[place] <= rank and (not valued or values[place] == values[mark]):
                 held += weight
-        other = best >= 0 and valued and (mark < 0 or values[best] != values[mark])
-        better = other and (mark < 0 or values[best] < values[mark])
-        dropped = mark >= 0 and ((better and eager) or (rank <= now and held == 0 and not better))
+        believed = values[mark] if valued and mark >= 0 else 0
+        derived = values[best] if valued and best >= 0 else 0
+        dropped, losing, follows, contends, waits = ruled(
+            mark >= 0, believed, rank, held, best >= 0, derived, first, now, valued, eager
+        )
         if dropped:
             at[emitted], ranks[emitted], signs[emitted] = mark, rank, -1
             emitted += 1
-        if mark >= 0 and not dropped and held == 0 and not better:
+        if losing:
             later[waiting], wait[waiting] = group, -rank
             waiting += 1
-        if best < 0 or (mark >= 0 and not dropped and not better):
-            continue
-        if (eager and other) or (first <= now and not (other and mark >= 0)):
+        if follows:
             at[emitted], ranks[emitted], signs[emitted] = best, first, 1
             emitted += 1
-        elif other:
+        if contends:
             contending[contenders] = best
             contenders += 1
-        else:
+        if waits:
             later[waiting], wait[waiting] = group, first
             waiting += 1
     return at[:emitted], ranks[:emitted], signs[:emitted], later[:waiting], wait[:waiting], contending[:contenders]

@@ -67,7 +67,8 @@ class _Reading:
         self._evaluator = evaluator
         self._operator = operator
         self._live = live
-        self._known: dict[int, int] = {int(live.functions.true): TRUE}
+        true: Any = live.functions.true
+        self._known: dict[int, int] = {int(true): TRUE}
 
     def vertex(self, function: Any) -> int:  # noqa: ANN401  (a function)
         """The vertex of a function that is not false."""

@@ -100,13 +100,25 @@ def weight_of(runs: Int64s, run: int, line: int) -> int:
 @compiled
 def start_of(hashes: NDArray[np.uint64], wanted: np.uint64) -> int:
     """The first place of a hash that is not less: guessed from its size, and corrected by what is found there."""
-    n = hashes.size
-    density = n / 18446744073709551616.0
-    guess = min(int(wanted * density), n - 1)
-    for _ in range(2):
-        off = (np.float64(wanted) - np.float64(hashes[guess])) * density
-        guess = min(max(guess + int(off), 0), n - 1)
-    return lower_bound(hashes, wanted, guess)
+    return lower_bound(hashes, wanted, nearer(hashes, wanted, nearer(hashes, wanted, guessed(hashes, wanted))))
+
+
+@compiled
+def guessed(hashes: NDArray[np.uint64], wanted: np.uint64) -> int:
+    """Where a hash should be, as they are spread evenly."""
+    return min(int(wanted * _density(hashes)), hashes.size - 1)
+
+
+@compiled
+def nearer(hashes: NDArray[np.uint64], wanted: np.uint64, guess: int) -> int:
+    """A better guess, by what is found at another."""
+    off = (np.float64(wanted) - np.float64(hashes[guess])) * _density(hashes)
+    return min(max(guess + int(off), 0), hashes.size - 1)
+
+
+@compiled
+def _density(hashes: NDArray[np.uint64]) -> float:
+    return hashes.size / 18446744073709551616.0
 
 
 @compiled

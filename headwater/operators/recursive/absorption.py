@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from headwater.annotations.absorption import Functions
+from headwater.annotations.conjunctions import Conjunctions
 from headwater.operators.recursive.aggsel import AggSel
 from headwater.operators.recursive.fixpoint import Fixpoint
 from headwater.operators.recursive.functions import mask_of
@@ -26,6 +27,7 @@ from headwater.operators.recursive.strategy import Bounds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from headwater.operators.recursive.functions import AnyFunctions
     from headwater.operators.recursive.network import Row, Update
     from headwater.operators.recursive.strategy import Changed, Settings
 
@@ -39,7 +41,8 @@ class Absorption:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         # Lazy functions are few conjunctions, eager ones have all derivations.
-        self.functions = Functions(reordering=settings.batch is not None or settings.interval is not None)
+        eager = settings.batch is not None or settings.interval is not None
+        self.functions: AnyFunctions = Functions(reordering=True) if eager else Conjunctions()
         self.variables: dict[tuple[int, Row], int] = {}
         self.owners: dict[int, tuple[int, Row]] = {}
         self.places = Places(settings.shards)
@@ -165,7 +168,7 @@ def _let_go(parts: dict[str, Any]) -> None:
     """The last one who knew the parts has gone: they are given back one after the other."""
 
 
-def _size(functions: Functions, annotation: Any) -> int:  # noqa: ANN401  (an annotation)
+def _size(functions: AnyFunctions, annotation: Any) -> int:  # noqa: ANN401  (an annotation)
     return functions.nbytes(annotation[0])
 
 

@@ -19,7 +19,7 @@ from headwater.operators.recursive.join import key_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headwater.annotations.absorption import Functions
+    from headwater.operators.recursive.functions import AnyFunctions
     from headwater.operators.recursive.network import Row, Update
     from headwater.operators.recursive.places import Places
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 class AggSel:
     """Rows by group, and the best row of each group for each aggregate."""
 
-    def __init__(self, keys: tuple[int, ...], best: tuple[tuple[int, bool], ...], functions: Functions, places: Places) -> None:
+    def __init__(
+        self, keys: tuple[int, ...], best: tuple[tuple[int, bool], ...], functions: AnyFunctions, places: Places
+    ) -> None:
         """`best` has a column for each aggregate, and whether more of it is better."""
         self._key = key_of(keys)
         self._best = best

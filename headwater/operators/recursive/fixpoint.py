@@ -16,14 +16,14 @@ from headwater.operators.recursive.functions import Annotated
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from headwater.annotations.absorption import Functions
+    from headwater.operators.recursive.functions import AnyFunctions
     from headwater.operators.recursive.network import Row, Update
 
 
 class Fixpoint:
     """One relation."""
 
-    def __init__(self, functions: Functions) -> None:
+    def __init__(self, functions: AnyFunctions) -> None:
         self.rows = Annotated(functions)
         self._before: dict[Row, bool] = {}
 

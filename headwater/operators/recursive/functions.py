@@ -13,14 +13,17 @@ So lazy provenance, which ships one conjunction a row, seldom asks CUDD.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from headwater.annotations.absorption import Functions
+    from headwater.annotations.conjunctions import Conjunctions
 
     Annotation = tuple[Any, int]
+    AnyFunctions = Functions | Conjunctions
 
 SEVERAL = 1
 
@@ -42,9 +45,10 @@ class Annotated:
 
     __slots__ = ("_functions", "_users", "kept")
 
-    def __init__(self, functions: Functions) -> None:
+    def __init__(self, functions: AnyFunctions) -> None:
         self._functions = functions
-        self._users: dict[int, dict[Any, None]] = {}
+        # By the bit of a variable in masks.
+        self._users: defaultdict[int, dict[Any, None]] = defaultdict(dict)
         self.kept: dict[Any, Annotation] = {}
 
     def put(self, key: Any, function: Any, mask: int) -> None:  # noqa: ANN401  (a key, a function)
@@ -55,11 +59,7 @@ class Annotated:
         while fresh:
             lowest = fresh & -fresh
             fresh ^= lowest
-            variable = lowest.bit_length() - 2
-            if variable in users:
-                users[variable][key] = None
-            else:
-                users[variable] = {key: None}
+            users[lowest][key] = None
         self.kept[key] = (self._functions.checked(function), mask)
 
     def add(self, key: Any, annotation: Annotation) -> bool:  # noqa: ANN401  (a key)
@@ -84,7 +84,7 @@ class Annotated:
         """Sets variables to false; gives the keys whose functions changed, and whether each is false now, and gone."""
         touched: dict[Any, None] = {}
         for variable in variables:
-            touched.update(self._users.pop(variable, {}))
+            touched.update(self._users.pop(2 << variable, {}))
         changed = []
         false = self._functions.false
         for key in touched:

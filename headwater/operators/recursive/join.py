@@ -17,7 +17,7 @@ from headwater.operators.recursive.functions import Annotated
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from headwater.annotations.absorption import Functions
+    from headwater.operators.recursive.functions import AnyFunctions
     from headwater.operators.recursive.network import Meet, Row, Update
 
 
@@ -29,7 +29,7 @@ def key_of(columns: Sequence[int]) -> Callable[[Row], Any]:
 class PipelinedHashJoin:
     """Two indexes by key, and the functions of the rows in them."""
 
-    def __init__(self, spec: Meet, functions: Functions, shared: Sequence[Annotated | None] = (None, None)) -> None:
+    def __init__(self, spec: Meet, functions: AnyFunctions, shared: Sequence[Annotated | None] = (None, None)) -> None:
         """`shared` are functions that somebody else keeps for the rows of a side, and restricts."""
         self._functions = functions
         self._keys = [key_of(columns) for columns in spec.keys]

@@ -21,8 +21,7 @@ from headwater.operators.recursive.functions import SEVERAL, Annotated, is_absor
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from headwater.annotations.absorption import Functions
-    from headwater.operators.recursive.functions import Annotation
+    from headwater.operators.recursive.functions import Annotation, AnyFunctions
     from headwater.operators.recursive.network import Update
     from headwater.operators.recursive.places import Counters
 
@@ -33,7 +32,7 @@ class MinShip:
     def __init__(
         self,
         counters: Counters,
-        functions: Functions,
+        functions: AnyFunctions,
         batch: int | None,
         interval: float | None = None,
         clock: Callable[[], float] = monotonic,
