@@ -12,6 +12,8 @@ from benchmarks import (
     many_views,
     provenance,
     recursion,
+    sketch_sweeps,
+    sketch_tpch,
     sketches,
     skew,
     smallest,
@@ -35,6 +37,6 @@ FAMILIES = {
     "attached": Family(attached.WORKLOADS),
     "provenance": Family(provenance.WORKLOADS),
     "recursion": Family(recursion.WORKLOADS),
-    "sketches": Family(sketches.WORKLOADS),
+    "sketches": Family((*sketches.WORKLOADS, *sketch_tpch.WORKLOADS, *sketch_sweeps.WORKLOADS)),
     "streams": Family(streams.WORKLOADS),
 }

@@ -315,18 +315,44 @@ def sketches_in_mixes(results: Results) -> Picture | None:
 
 def sketches_swept(results: Results) -> Picture | None:
     """A commit of 100 rows with a sketch, a panel for each thing that varies."""
-    figures = [figure for figure in results.figures if figure.measure.startswith("refresh by")]
+    figures = [figure for figure in results.figures if figure.kind == "sweep" and figure.measure == "refresh"]
+    return _panels(figures, {"ms": BLUE}, lambda figure, _: figure.value, "ms")
+
+
+def sketches_switched(results: Results) -> Picture | None:
+    """Commits with a technique of maintenance and without it, a panel for each."""
+    figures = [figure for figure in results.figures if "without_s" in figure.details and figure.kind == "switch"]
+    lines = {"refresh_s": BLUE, "without_s": ORANGE}
+    return _panels(figures, lines, lambda figure, key: 1000 * figure.details[key], "ms, without in orange")
+
+
+def sketches_kept(results: Results) -> Picture | None:
+    """The state of a sketch if the best m are kept, and of all as a level line, a panel for each query."""
+    figures = [figure for figure in results.figures if figure.measure == "state"]
+    few = [figure for figure in figures if figure.delta is not None]
+    picture = _panels(few, {"MB": BLUE}, lambda figure, _: figure.value, "MB")
+    for ax in picture.axes if picture is not None else ():
+        whole = [figure.value for figure in figures if figure.delta is None and figure.workload == ax.get_xlabel()]
+        for value in whole:
+            ax.axhline(value, color=GREY, linestyle="--")
+        ax.set_yscale("log")
+    return picture
+
+
+def _panels(figures: list[Figure], lines: dict[str, str], value: Callable[[Figure, str], float], unit: str) -> Picture | None:
+    """Figures over what varies, a panel for each workload."""
     names = list(dict.fromkeys(figure.workload for figure in figures))
     if not names:
         return None
-    picture, axes = plt.subplots(1, len(names), figsize=(2.8 * len(names), 2.8), sharey=True, squeeze=False)
+    picture, axes = plt.subplots(1, len(names), figsize=(2.8 * len(names), 2.8), squeeze=False)
     for name, ax in zip(names, axes[0], strict=True):
         mine = [figure for figure in figures if figure.workload == name]
-        ax.plot([f.delta for f in mine], [f.value for f in mine], marker="o", color=BLUE)
+        for key, colour in lines.items():
+            ax.plot([f.delta for f in mine], [value(f, key) for f in mine], marker="o", color=colour)
         ax.set_xscale("log")
         ax.set_ylim(bottom=0)
         ax.set_xlabel(name, fontsize=9)
-    axes[0][0].set_ylabel("ms")
+    axes[0][0].set_ylabel(unit)
     return picture
 
 
@@ -342,6 +368,8 @@ PICTURES: dict[str, dict[str, Callable[[Results], Picture | None]]] = {
         "sketches_used": sketches_used,
         "sketches_in_mixes": sketches_in_mixes,
         "sketches_swept": sketches_swept,
+        "sketches_switched": sketches_switched,
+        "sketches_kept": sketches_kept,
     },
     "provenance": {"strategies": strategies, "lazy_and_eager": lazy_and_eager},
 }

@@ -135,42 +135,34 @@ def used(session: hw.Session, name: str, text: str, captured: float, repeats: in
     ]
 
 
-def use(scale: Scale) -> list[Figure]:
-    """Queries over one attached table, with their sketches and without."""
+def use(query: Query, scale: Scale) -> list[Figure]:
+    """A query over an attached table, with its sketch and without."""
     groups = groups_at(scale)
-    figures = []
     with connected() as session:
         base = Changing.of(facts(groups), scale.rows).base
         session.create_table("r", source=clustered(base, scale.directory))
         load(session, "s", partners(groups, groups, 1), "hid")
-        for query in QUERIES:
-            text = query.at(groups, query.text)
-            note("capturing the sketch")
-            captured = seconds(partial(session.create_sketch, "k", text, on={"r": "a"}, fragments=FRAGMENTS))
-            figures += used(session, query.name, text, captured, scale.recomputes)
-            session.drop_sketch("k")
-    return figures
+        text = query.at(groups, query.text)
+        note("capturing the sketch")
+        captured = seconds(partial(session.create_sketch, "k", text, on={"r": "a"}, fragments=FRAGMENTS))
+        return used(session, query.name, text, captured, min(5, scale.recomputes))
 
 
-def use_of_tpch(scale: Scale) -> list[Figure]:
-    """The same for TPC-H, whose orders and items come in the order of their keys."""
-    figures = []
+def use_of_tpch(name: str, scale: Scale) -> list[Figure]:
+    """The same for a query of TPC-H, whose orders and items come in the order of their keys."""
     source = generated(scale)
     with connected() as session:
-        names = sorted({table for name in SELECTIVE for table in tables_of(TPCH[name])})
-        for table in names:
+        for table in tables_of(TPCH[name]):
             place = scale.directory / f"sketched-{source.name}" / table
-            place.mkdir(parents=True, exist_ok=True)
-            rows = plain(pq.read_table(source / f"{table}.parquet"))
-            # What is needed lies here and there, so the pieces that can be left out are small.
-            pq.write_table(rows, place / "0.parquet", row_group_size=10_000, write_page_index=True)
+            if not place.exists():
+                place.mkdir(parents=True)
+                rows = plain(pq.read_table(source / f"{table}.parquet"))
+                # What is needed lies here and there, so the pieces that can be left out are small.
+                pq.write_table(rows, place / "0.parquet", row_group_size=10_000, write_page_index=True)
             session.create_table(table, source=place)
-        for name, on in SELECTIVE.items():
-            note("capturing the sketch")
-            captured = seconds(partial(session.create_sketch, "k", TPCH[name], on=on, fragments=10 * FRAGMENTS))
-            figures += used(session, f"TPC-H {name}", TPCH[name], captured, scale.recomputes)
-            session.drop_sketch("k")
-    return figures
+        note("capturing the sketch")
+        made = partial(session.create_sketch, "k", TPCH[name], on=SELECTIVE[name], fragments=10 * FRAGMENTS)
+        return used(session, f"TPC-H {name}", TPCH[name], seconds(made), min(5, scale.recomputes))
 
 
 def capture_of(query: Query, groups: int) -> str:
@@ -216,7 +208,7 @@ def _break_even(session: hw.Session, spark: Recompute, table: Changing, query: Q
     """The largest change, in per cent of the table, that is quicker to maintain than to capture anew from a changed table."""
     capture = capture_of(query, groups_at(scale))
     shares, even = [], 0.0
-    for per_cent in (1, 2, 5, 10):
+    for per_cent in (2, 5, 10):
         size = scale.rows * per_cent // 100
         if size < 2:
             continue
@@ -229,13 +221,14 @@ def _break_even(session: hw.Session, spark: Recompute, table: Changing, query: Q
     return [Figure(f"maintenance, {query.name}", query.kind, "break-even", even, "%", None, details)]
 
 
-def mixes(scale: Scale) -> list[Figure]:
+def mix(name: str, scale: Scale) -> list[Figure]:
     """Updates and queries in turn: with a sketch that is maintained, without, and captured for each query.
 
-    Some of the operations are run and timed; their medians stand for all. What `auto` does is run in full.
+    Some of the operations are run and timed; their medians stand for all. What `auto` does is run in full, in one mix.
     """
     query, groups = QUERIES[0], groups_at(scale)
     sizes = [size for size in (1, 20, 200, 2_000) if size <= scale.rows // 10]
+    automatic: list[Figure] = []
     with connected() as session:
         table = Changing.of(facts(groups), scale.rows)
         session.create_table("r", source=clustered(table.base, scale.directory))
@@ -246,14 +239,15 @@ def mixes(scale: Scale) -> list[Figure]:
         with_sketch, without = _Times(), _Times()
         asked(session, text, "always", 1)
         for size in sizes:
-            with_sketch[size] = _timed(session, table, text, size, 3 if scale.quick else 11)
-        automatic = _automatic(session, table, text, 100 if scale.quick else OPERATIONS)
+            with_sketch[size] = _timed(session, table, text, size, 3 if scale.quick else 9)
+        if MIXES[name] == (1, 1):
+            automatic = [_automatic(session, table, text, 100 if scale.quick else OPERATIONS)]
         session.drop_sketch("k")
         asked(session, text, "never", 1)
         for size in sizes:
             without[size] = _timed(session, table, text, size, 2 if scale.quick else 5)
     figures = []
-    for name, size in ((name, size) for name in MIXES for size in sizes):
+    for size in sizes:
         kept, none = with_sketch.total(name, size), without.total(name, size)
         anew = without.total(name, size, captured + with_sketch[size][1])
         details = {
@@ -269,7 +263,7 @@ def mixes(scale: Scale) -> list[Figure]:
             Figure(f"mix {name}", "mix", "mix", none / kept, "×", size, details),
             Figure(f"mix {name}", "mix", "captured each time to none", anew / none, "×", size, details),
         ]
-    return [*figures, automatic]
+    return [*figures, *automatic]
 
 
 class _Times(dict[int, tuple[float, float]]):
@@ -310,66 +304,7 @@ def _timed(session: hw.Session, table: Changing, text: str, size: int, times: in
     return median(updates), median(queries)
 
 
-def _refreshed(session: hw.Session, table: Changing, text: str, size: int, repeats: int) -> tuple[float, int]:
-    """The seconds of commits with a sketch of a query, and its fragments."""
-    sketch = session.create_sketch("k", text, on={"r": "a"}, fragments=FRAGMENTS)
-    commits(session, "r", table, size, 2)
-    took = median(commits(session, "r", table, size, repeats))
-    found = len(sketch)
-    session.drop_sketch("k")
-    return took, found
-
-
-def sweeps(scale: Scale) -> list[Figure]:
-    """A commit of 100 rows with a sketch, by groups, aggregates, selectivity and joins; at a tenth of the rows."""
-    rows = scale.rows // 10
-    size = max(2, min(100, rows // 1_000))
-    figures = []
-
-    def swept(name: str, value: int, session: hw.Session, table: Changing, text: str) -> None:
-        note(f"{name}: {value:,}")
-        took, found = _refreshed(session, table, text, size, scale.repeats(size))
-        figures.append(Figure(name, "sweep", f"refresh by {name}", 1000 * took, "ms", value, {"fragments": found}))
-
-    with connected() as session:
-        for groups in (50, 1_000, 5_000, 500_000):
-            if groups > rows:
-                continue
-            table = Changing.of(facts(groups), rows)
-            load(session, "r", table.base, "id")
-            limit = max(1, groups // 50)
-            swept("groups", groups, session, table, f"SELECT a, avg(b) AS x FROM r GROUP BY a HAVING avg(c) < {limit}")
-            if groups == _GROUPS:
-                _more_sweeps(session, table, swept)
-            session.drop_table("r")
-    return figures
-
-
-def _more_sweeps(session: hw.Session, table: Changing, swept: partial[None]) -> None:
-    groups = _GROUPS
-    for count in (1, 2, 3, 5, 10):
-        wanted = [f"avg({column})" for column in "bcdefghij"[:count]]
-        conditions = " AND ".join(f"{each} < {groups // 50}" for each in (wanted * 2)[:count])
-        swept("aggregates", count, session, table, f"SELECT a, {', '.join(wanted)} FROM r GROUP BY a HAVING {conditions}")
-    for per_cent in (1, 2, 10, 50, 100):
-        text = f"SELECT a, avg(b) AS x FROM r GROUP BY a HAVING avg(c) < {groups * per_cent // 100 + 1}"
-        swept("selectivity of groups, %", per_cent, session, table, text)
-    for per_cent in (2, 10, 50, 100):
-        text = (
-            f"SELECT a, avg(b) AS x FROM r WHERE g < {groups * per_cent // 100 + 1} GROUP BY a HAVING avg(c) < {groups // 50}"
-        )
-        swept("selectivity of a filter below, %", per_cent, session, table, text)
-    for times in (1, 20):
-        load(session, f"s{times}", partners(groups * times, groups, times), "hid")
-        text = f"SELECT a, avg(b) AS x FROM r JOIN s{times} ON a = ttid GROUP BY a HAVING avg(c) < {groups // 50}"
-        swept("partners of a row", times, session, table, text)
-    for per_cent in (1, 5, 10):
-        load(session, f"p{per_cent}", partners(groups, groups * per_cent // 100, 1), "hid")
-        text = f"SELECT a, avg(b) AS x FROM r JOIN p{per_cent} ON a = ttid GROUP BY a HAVING avg(c) < {groups // 50}"
-        swept("rows with partners, %", per_cent, session, table, text)
-
-
-def by_fragments(scale: Scale) -> list[Figure]:
+def use_by_fragments(scale: Scale) -> list[Figure]:
     """Use, size and upkeep by the number of fragments."""
     query, groups = QUERIES[0], groups_at(scale)
     figures = []
@@ -385,16 +320,15 @@ def by_fragments(scale: Scale) -> list[Figure]:
             (access,) = sketch.stats()["accesses"]
             updates, _ = _timed(session, table, text, 100, 5)
             details = {"share": access["share"], "with_s": skipping, "without_s": without, "update_s": updates}
-            figures.append(Figure("fragments", "sweep", "use by fragments", without / skipping, "×", fragments, details))
+            figures.append(Figure("use by fragments", "sweep", "use by fragments", without / skipping, "×", fragments, details))
             session.drop_sketch("k")
     return figures
 
 
 WORKLOADS = (
-    Workload("use", use),
-    Workload("use, TPC-H", use_of_tpch),
+    *(Workload(f"use, {query.name}", partial(use, query)) for query in QUERIES),
+    *(Workload(f"use, TPC-H {name}", partial(use_of_tpch, name)) for name in SELECTIVE),
     *(Workload(f"maintenance, {query.name}", partial(maintenance, query)) for query in QUERIES),
-    Workload("mixes", mixes),
-    Workload("sweeps", sweeps),
-    Workload("fragments", by_fragments),
+    *(Workload(f"mix {name}", partial(mix, name)) for name in MIXES),
+    Workload("use by fragments", use_by_fragments),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -325,7 +326,14 @@ class Sketch(View):
             "seconds_saved": usage.seconds_saved,
             "seconds_of_upkeep": usage.upkeep,
             "maintenance": maintained,
+            "upkeep": self._upkeep(view),
+            "tuning": asdict(self._captured.tuning),
         }
+
+    def _upkeep(self, view: ViewEntry) -> dict[str, Any] | None:
+        """Of a sketch that rests: how often it was captured and maintained, and what both took; None of others."""
+        costs = self._session.sketchbook.lazily.upkeep.get(view)
+        return None if costs is None else asdict(costs)
 
     def plot(self, file: str | Path | None = None) -> str | Path:
         """Which ranges were needed, epoch by epoch: as SVG, or in a file whose name ends in .svg, .html or .png."""

@@ -294,6 +294,9 @@ class Session(Workplace):
         fragments: int | None = None,
         maintain: str = "eager",
         witnesses: bool = False,
+        key_filter: bool = True,
+        push_down: bool = True,
+        best: int | None = None,
     ) -> Sketch:
         """A sketch of a query: which ranges of the columns that `on` names by table its answer needs, kept up to date.
 
@@ -301,15 +304,21 @@ class Session(Workplace):
         Without `on`, the query is asked, and of the columns that its answer shows the one is taken that leaves the fewest rows.
         `maintain` is eager, by every commit, or lazy, when the sketch is used. With `witnesses`, of groups with nothing but
         least and greatest values only the rows that have these are needed: a smaller sketch, which serves fewer queries.
+
+        The last three are ways to maintain it, which change what it costs and nothing else: joins ask a filter which keys there
+        are; selections come before all else; of a limit, of a least and of a greatest value the `best` rows are kept, and not
+        all, which are read again when deletions have used these up.
         """
-        from headwater.skipping.capturing import maintained, require_maintenance
+        from headwater.skipping.capturing import maintained, require_maintenance, tuning_of
 
         require_maintenance(maintain)
+        tuning = tuning_of(key_filter=key_filter, push_down=push_down, best=best)
         on = self._chosen(query) if on is None else on
         with self._defining() as now:
             self._require_free(name)
             analysed = self._engine.analyse(query, now, name)
-            catalog, sketch, captured = self.capturing.sketched(now, analysed, on, fragments, witnesses=witnesses)
+            made = self.capturing.sketched(now, analysed, on, fragments, witnesses=witnesses, tuning=tuning)
+            catalog, sketch, captured = made
             captured = maintained(captured, now, maintain)
             snapshot = replace(self.snapshot, catalog=catalog)
             self._define(self._engine.definitions.view(snapshot, name, sketch, "auto", captured))

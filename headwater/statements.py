@@ -84,9 +84,8 @@ class Runner:
         on: dict[str, list[str]] = {}
         for table, columns in statement.on:
             on.setdefault(table, []).extend(columns)
-        return self._session.create_sketch(
-            statement.name, statement.query, on=on, fragments=statement.fragments, maintain=statement.maintain
-        )
+        options: dict[str, Any] = dict(statement.options)
+        return self._session.create_sketch(statement.name, statement.query, on=on, **options)
 
     def change(self, statement: statements.Statement, transaction: Transaction) -> None:
         """Asks for the rows to change by a query, and changes them in the transaction."""

@@ -129,6 +129,8 @@ class Join(Node):
     right: Node
     kind: str
     condition: Expression | None
+    filtered: bool = field(default=True, metadata={"later": True})
+    """Whether keys are looked for only where a filter says that they may be there."""
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -150,6 +152,7 @@ class MultiJoin(Node):
     inputs: tuple[Node, ...]
     equal: tuple[Equal, ...]
     outputs: tuple[tuple[int, int], ...]
+    filtered: bool = field(default=True, metadata={"later": True})
 
     @property
     def children(self) -> tuple[Node, ...]:
@@ -162,6 +165,8 @@ class Aggregate(_OneChild):
 
     keys: tuple[Expression, ...]
     outputs: tuple[Expression, ...]
+    best: int | None = field(default=None, metadata={"later": True})
+    """If so many of the best values of each group are kept for least and greatest ones, and not all its rows."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +201,8 @@ class Limit(_OneChild):
     order: tuple[SortKey, ...]
     count: int | None
     offset: int
+    best: int | None = field(default=None, metadata={"later": True})
+    """If no more than so many rows are kept, or twice as many."""
 
 
 @dataclass(frozen=True, kw_only=True)

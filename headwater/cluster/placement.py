@@ -138,7 +138,8 @@ class Placement:
         self.last = replace(self.last, waves=ran.waves, shards=ran.shards)
         outcome = ran.outcome
         if rest:
-            follow = run_epoch(rest, now.states, {**sources, **outcome.outputs}, outcome.states)
+            changes = {**sources, **outcome.outputs}
+            follow = run_epoch(rest, now.states, changes, outcome.states, contents=lambda new: now.following(new, sources))
             outcome = Outcome(follow.states, follow.outputs, outcome.arranged, {**outcome.work, **follow.work})
         return outcome
 

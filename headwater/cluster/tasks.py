@@ -24,7 +24,7 @@ from headwater.delta import Delta
 from headwater.errors import HeadwaterError
 from headwater.operators.aggregate import Aggregate
 from headwater.operators.arrange import Arrange
-from headwater.operators.operator import Input
+from headwater.operators.operator import Exhausted, Input
 from headwater.rows import fitted, widened
 from headwater.state import compaction
 from headwater.state.arrangement import Arrangement
@@ -113,7 +113,7 @@ class Task:
             for step, delta in deltas:
                 yield from self._advance(_NOTHING_GIVEN, {step: delta})
             yield from self._told([(merge, run) for merge in merges for run in self._merged(merge)])
-        except (HeadwaterError, OnlyOnDriver) as error:
+        except (HeadwaterError, OnlyOnDriver, Exhausted) as error:
             yield self._refused(error)
 
     def receiving(self, found: Iterator[Message]) -> Iterator[Message]:
@@ -133,7 +133,7 @@ class Task:
             del arrived
             yield from self._advance(given, {})
             yield from self._told()
-        except (HeadwaterError, OnlyOnDriver) as error:
+        except (HeadwaterError, OnlyOnDriver, Exhausted) as error:
             yield self._refused(error)
 
     # -- steps

@@ -64,7 +64,7 @@ def separated(node: plan.Node, type_of: TypeOf) -> plan.Node:
     lowered = lower(node, type_of)
     types = lowered.below.types[: lowered.keys] + tuple(map(type_of, lowered.calls))
     keys = tuple(Column(i, kind) for i, kind in enumerate(types[: lowered.keys]))
-    plain = plan.Aggregate(types=types, child=lowered.below, keys=keys, outputs=(*keys, *lowered.calls))
+    plain = replace(node, types=types, child=lowered.below, keys=keys, outputs=(*keys, *lowered.calls), origin=None)
     if lowered.scalars or _is_identity(lowered.above, plain):
         return node
     return plan.Project(types=node.types, child=plain, expressions=lowered.above)
@@ -129,7 +129,7 @@ def _maintained(call: Call, node: plan.Aggregate) -> Measure | Extreme | None:
         return None
     name = "Max" if _is_single_value(function, condition, node) else function.function
     if name in EXTREMES and is_ordered(inputs[0].type):
-        return Extreme(inputs[0].index, EXTREMES[name], inputs[0].type, condition, counted=True)
+        return Extreme(inputs[0].index, EXTREMES[name], inputs[0].type, condition, counted=True, best=node.best)
     found = accumulator(name, [part.type for part in inputs], dict(function.options))
     if found is None:
         return None

@@ -85,7 +85,8 @@ class _Cluster:
         outputs = (*places, *extra)
         positions = {number: outputs.index(place) for place, number in self.numbers.items()}
         types = tuple(self.inputs[i].types[column] for i, column in outputs)
-        found: plan.Node = plan.MultiJoin(types=types, inputs=tuple(self.inputs), equal=equal, outputs=outputs)
+        made = plan.MultiJoin(types=types, inputs=tuple(self.inputs), equal=equal, outputs=outputs, filtered=node.filtered)
+        found: plan.Node = made
         condition = all_of([moved(part, positions) for part in self.rest])
         if condition is not None:
             found = plan.Filter(types=types, child=found, condition=condition)

@@ -221,6 +221,7 @@ class Compiler:
             paths=tuple(routes.path(i, decision.paths[i]) for i in ranks),
             lineage=paths.lineage(node),
             choice=choice,
+            filtered=node.filtered,
         )
         return Step(operator, tuple(arranged.step for _, _, arranged in inputs), "Join")
 
@@ -337,7 +338,7 @@ class Compiler:
         if not all(is_ordered(child.types[i]) for i in key):
             raise NotSupported("ORDER BY a nested value with LIMIT is not supported; order by a field of it")
         order = tuple(Order(i, s.descending, s.nulls_first) for i, s in zip(key, node.order, strict=True))
-        limited = self._step(TopK(child.types, order, node.count, node.offset), (child,), "Top-k")
+        limited = self._step(TopK(child.types, order, node.count, node.offset, node.best), (child,), "Top-k")
         if child is node.child:
             return limited
         width = len(node.types)

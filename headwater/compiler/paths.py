@@ -5,7 +5,7 @@ On its way a row carries no more than it needs: columns of the result, and one o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from headwater.algebra import plan
@@ -175,7 +175,7 @@ def binary(node: plan.MultiJoin, order: Order) -> tuple[plan.Node, list[plan.Nod
         held = list(node.outputs) if not later else _needed_later(node, names, later)
         outputs = tuple(places[names.index(name)] for name in held)
         types = tuple(node.inputs[relation].types[column] for relation, column in held)
-        so_far = plan.MultiJoin(types=types, inputs=(so_far, right), equal=tuple(equal), outputs=outputs)
+        so_far = replace(node, types=types, inputs=(so_far, right), equal=tuple(equal), outputs=outputs)
         made.append(so_far)
     return so_far, made
 

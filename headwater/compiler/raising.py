@@ -61,7 +61,7 @@ def _below(node: plan.MultiJoin, number: int, join: plan.Join, columns: list[int
     asked = [(number, i) for i in read if (number, i) not in shown]
     types = node.types + tuple(join.left.types[i] for _, i in asked)
     inputs = (*node.inputs[:number], join.left, *node.inputs[number + 1 :])
-    return plan.MultiJoin(types=types, inputs=inputs, equal=equal, outputs=(*shown, *asked))
+    return replace(node, types=types, inputs=inputs, equal=equal, outputs=(*shown, *asked))
 
 
 def _leaves_few(below: plan.MultiJoin, number: int, estimator: Estimator) -> bool:

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from headwater.delta import Delta, without_columns
 from headwater.operators.accumulators import Cells
 from headwater.operators.accumulators.cells import chosen, count
+from headwater.operators.buffers import buffered
 from headwater.operators.difference import appearance, difference
 from headwater.operators.extremes import Best, Extreme, renewed
 from headwater.operators.operator import Input, Operator, schema_of
@@ -86,7 +87,10 @@ class Aggregate(Operator):
         return tuple(range(self.keys))
 
     def arranged_by(self) -> tuple[Key | None, ...]:
-        return (tuple(range(self.keys)) if self._extremes else None,)
+        return (tuple(range(self.keys)) if any(extreme.best is None for extreme in self._extremes) else None,)
+
+    def refilled_by(self) -> Key | None:
+        return tuple(range(self.keys))
 
     @property
     def together(self) -> tuple[Key | None, ...]:
@@ -97,6 +101,8 @@ class Aggregate(Operator):
         state = [Arrangement.empty(self._sums_schema, every, self._width)]
         if self._extremes:
             state.append(Arrangement.empty(self._extremes_schema, every))
+            for extreme in self._buffers:
+                state.append(Arrangement.empty(schema_of((*self.input_types[: self.keys], extreme.type)), every))  # noqa: PERF401
         for columns in self._distinct_inputs:
             types = tuple(self.input_types[i] for i in columns)
             state.append(Arrangement.empty(schema_of(types), tuple(range(len(types)))))
@@ -152,7 +158,10 @@ class Aggregate(Operator):
 
     def present(self, state: State) -> Delta:
         """The whole output."""
-        keys, cells = self._cells(state[0].contents())
+        sums = state[0].contents()
+        if not len(sums):
+            return self.start()[1]
+        keys, cells = self._cells(sums)
         states = cells.alone()
         return self._change(states, keys, self._there(states), [])
 
@@ -205,6 +214,11 @@ class Aggregate(Operator):
         return tuple(f for f in self.functions if isinstance(f, Extreme))
 
     @cached_property
+    def _buffers(self) -> tuple[Extreme, ...]:
+        """The extremes of which buffers are kept."""
+        return tuple(extreme for extreme in self._extremes if extreme.best is not None)
+
+    @cached_property
     def _plain(self) -> tuple[tuple[Measure, int], ...]:
         """The measures of all rows, and where their slots begin."""
         return tuple((m, slot) for m, slot in zip(self._measures, self._slots, strict=False) if not m.distinct)
@@ -240,7 +254,7 @@ class Aggregate(Operator):
             for measure, slot in self._plain:
                 kept = weights if measure.condition is None else chosen(rows.column(measure.condition), weights)
                 measure.accumulator.add([rows.column(i) for i in measure.inputs], kept, owners, cells, slot)
-        seen = state[2 if self._extremes else 1 :]
+        seen = state[2 + len(self._buffers) if self._extremes else 1 :]
         after = []
         for (measure, slot), columns, counts in zip(self._distinct, self._distinct_inputs, seen, strict=True):
             rows, owners = delta, ids
@@ -287,16 +301,22 @@ class Aggregate(Operator):
         kept = iter(picked_or_null(found.rows.columns[self.keys :], where))
         outputs: list[pa.Array] = []
         states: list[pa.Array] = []
+        buffers: list[Arrangement] = []
         for extreme in self._extremes:
             values = next(kept)
             counts = pc.fill_null(next(kept), 0).to_numpy() if extreme.counted else np.ones(size, np.int64)
             old = Best(values, counts)
-            new = renewed(extreme, old, delta=changed.delta, ids=ids, keys=keys, after=changed.arranged[1])
+            if extreme.best is None:
+                new = renewed(extreme, old, delta=changed.delta, ids=ids, keys=keys, after=changed.arranged[1])
+            else:
+                buffer = state[2 + len(buffers)]
+                new, buffer = buffered(extreme, old, buffer, delta=changed.delta, ids=ids, keys=keys, after=changed.after)
+                buffers.append(buffer)
             both = pa.concat_arrays([old.values, new.values])
             states += [both, pa.array(np.concatenate([old.counts, new.counts]))] if extreme.counted else [both]
             outputs.append(both if len(there) == 2 else new.values)
         change = difference(self._extremes_schema, keys.columns, states, where >= 0, there[-1])
-        return outputs, (state[1].insert(change),)
+        return outputs, (state[1].insert(change), *buffers)
 
 
 def normalised(keys: Sequence[pa.Array], groups: Groups) -> list[pa.Array]:

@@ -41,6 +41,8 @@ class Extreme:
     condition: int | None = None
     counted: bool = field(default=False, metadata={"later": True})
     """Whether the number of rows that have it is kept; else there is one for certain."""
+    best: int | None = field(default=None, metadata={"later": True})
+    """If so many of the best values are kept instead of all rows: see `buffers`. What is counted then are all values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def renewed(  # noqa: PLR0913  (all of one computation)
 ) -> Best:
     """The extreme of each group after the delta, whose rows are of the groups `ids`; `keys` are the groups' own."""
     size = len(old.values)
-    weights = _counted(extreme, delta.rows, delta.weights)
+    weights = counted(extreme, delta.rows, delta.weights)
     candidates = pa.concat_arrays([old.values, delta.rows.column(extreme.column)])
     ranks = column_ranks(candidates, descending=extreme.greatest, nulls_first=False)
     held = present([old.values], np.ones(size, np.int64)) != 0
@@ -84,12 +86,12 @@ def _rescanned(extreme: Extreme, keys: pa.RecordBatch, after: Arrangement) -> Be
     found = after.lookup(keys, range(keys.num_columns)).consolidated()
     values = found.rows.column(extreme.column)
     ranks = column_ranks(values, descending=extreme.greatest, nulls_first=False)
-    weights = _counted(extreme, found.rows, found.weights)
+    weights = counted(extreme, found.rows, found.weights)
     place, counts = _best(ranks, weights, found.probe, keys.num_rows)
     return Best(picked_or_null([values], place)[0], counts)
 
 
-def _counted(extreme: Extreme, rows: pa.RecordBatch, weights: Int64s) -> Int64s:
+def counted(extreme: Extreme, rows: pa.RecordBatch, weights: Int64s) -> Int64s:
     """The weights, 0 where there is no value or it does not count."""
     if extreme.condition is not None:
         weights = chosen(rows.column(extreme.condition), weights)

@@ -12,7 +12,7 @@ the sum is merged before anybody sees it. Where only one relation changes, or ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,6 +78,8 @@ class MultiJoin(Operator):
     paths: tuple[Path, ...]
     lineage: Key | None = None
     choice: Choice | None = None
+    filtered: bool = field(default=True, metadata={"later": True})
+    """Whether a filter of the keys that are there is asked before they are searched for."""
 
     @property
     def rule(self) -> str:  # type: ignore[override]
@@ -132,16 +134,16 @@ class MultiJoin(Operator):
         for part, found in growing(inputs[path.input].delta):
             rows: Delta | None = _columns(part, path.kept)
             for lookup, other in zip(path.lookups, others, strict=True):
-                rows = None if rows is None else _met(rows, lookup, other)
+                rows = None if rows is None else _met(rows, lookup, other, filtered=self.filtered)
             if rows is not None:
                 found.append(len(rows))
                 yield _columns(rows, path.outputs)
 
 
-def _met(rows: Delta, lookup: Lookup, other: Arrangement) -> Delta | None:
+def _met(rows: Delta, lookup: Lookup, other: Arrangement, *, filtered: bool) -> Delta | None:
     """The rows beside those they meet; None if they meet none."""
     known = _known(rows, lookup.not_null)
-    found = other.lookup(known.rows, lookup.probe, lookup.wanted).existing()
+    found = other.lookup(known.rows, lookup.probe, lookup.wanted, filtered=filtered).existing()
     mine, theirs = known.rows.columns, found.rows.columns
     probe, weights = found.probe, found.weights
     if lookup.compared and len(found):

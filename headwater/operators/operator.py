@@ -42,6 +42,10 @@ class Input:
         return self.before, self.after
 
 
+class Exhausted(Exception):
+    """A buffer has run empty, and the rows to fill it from are needed: the step is to be taken again with them."""
+
+
 class Operator(ABC):
     """One node of a dataflow."""
 
@@ -62,6 +66,10 @@ class Operator(ABC):
     def arranged_by(self) -> tuple[Key | None, ...]:
         """For each input the columns it must be arranged by, None where its deltas suffice."""
         return (None,)
+
+    def refilled_by(self) -> Key | None:
+        """The columns by which the only input is to be arranged where the step raises `Exhausted`."""
+        return None
 
     @property
     def together(self) -> tuple[Key | None, ...]:

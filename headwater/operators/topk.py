@@ -3,7 +3,8 @@
     output  =  rows offset … offset + count of the sorted input
 
 The operator keeps the first m ≥ k rows, a reserve beyond what is asked for. A change below the last of them cannot matter;
-others are applied to them. Only when deletions have used up the reserve is the input looked through again.
+others are applied to them. Only when deletions have used up the reserve is the input looked through again. The input is kept
+for that, unless it is said how many of the `best` rows to keep: then it is asked for.
 
 The reserve is state, and an arrangement has an order of its own. So the sorted reserve of the last step is remembered: whoever
 steps from that very arrangement need not sort it again, and whoever does not sorts.
@@ -11,7 +12,7 @@ steps from that very arrangement need not sort it again, and whoever does not so
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.delta import Delta, without_columns
-from headwater.operators.operator import Input, Operator, schema_of
+from headwater.operators.operator import Exhausted, Input, Operator, schema_of
 from headwater.operators.ordering import Order, column_ranks, is_ordered, merged_rows, sorted_rows, up_to_first
 from headwater.picking import rows_at
 from headwater.state.arrangement import Arrangement
@@ -53,6 +54,7 @@ class TopK(Operator):
     order: tuple[Order, ...]
     count: int | None
     offset: int
+    best: int | None = field(default=None, metadata={"later": True})
     rule = "output = rows offset … offset + count of the sorted input"
 
     @property
@@ -64,6 +66,13 @@ class TopK(Operator):
         return ()
 
     def arranged_by(self) -> tuple[Key | None, ...]:
+        return ((),) if self.best is None else (None,)
+
+    def refilled_by(self) -> Key | None:
+        return ()
+
+    @property
+    def together(self) -> tuple[Key | None, ...]:
         return ((),)
 
     def start(self) -> tuple[State, Delta]:
@@ -82,8 +91,11 @@ class TopK(Operator):
             return (state[0], total), self.nothing()
         size, wanted = held.size + int(reaching.weights.sum()), self._wanted
         used_up = wanted is not None and size < wanted and size != before + change
+        after_all = inputs[0].after
+        if used_up and after_all is None:
+            raise Exhausted
         if used_up or (wanted is not None and size > 2 * self._reserve) or not self._total_order:
-            whole = inputs[0].arranged[1].contents() if used_up else Delta.concat([held.rows, reaching])
+            whole = after_all.contents() if used_up and after_all is not None else Delta.concat([held.rows, reaching])
             after, out = self._replace(held, self._first(whole) if wanted is not None else whole)
         else:
             after, out = self._merge(held, reaching, size)
@@ -96,7 +108,8 @@ class TopK(Operator):
 
     @property
     def _reserve(self) -> int:
-        return 2 * (self._wanted or 0) + 256
+        wanted = self._wanted or 0
+        return 2 * wanted + 256 if self.best is None else max(self.best, wanted)
 
     @cached_property
     def _total_order(self) -> bool:

@@ -8,6 +8,7 @@ A step that was there before is not built again. Of what it gives, the new ones 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headwater.delta import Delta
@@ -81,7 +82,14 @@ class Building:
         """Brings everything up to a later snapshot."""
         changes = passed.changes()
         arranged = {step: passed.after.states[step] for step in self.read if isinstance(step.operator, Arrange)}
-        outcome = run_epoch(self._new, {**passed.before.states, **self.states}, changes, arranged)
+        whole = replace(passed.after, catalog=self.catalog)
+        outcome = run_epoch(
+            self._new,
+            {**passed.before.states, **self.states},
+            changes,
+            arranged,
+            contents=lambda new: whole.following({**self.states, **new}, {}),
+        )
         self.states.update((step, state) for step, state in outcome.states.items() if step not in arranged)
         for name, view in self._views.items():
             if view.kept in outcome.outputs:

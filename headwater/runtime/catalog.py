@@ -283,6 +283,14 @@ class Snapshot:
         """What steps give at this epoch, taken from the arrangements there are."""
         return self.content_with(NOTHING_OUTSIDE)
 
+    def following(self, states: Mapping[Step, State], sources: Mapping[Step, Delta]) -> Backfill:
+        """What steps give after changes of tables, with the states that are known already; the tables are brought up here."""
+        after = {**self.states, **states}
+        for table in self.tables.values():
+            if table.source in sources and table.contents not in states:
+                after[table.contents] = (self.kept(table).insert(sources[table.source]),)
+        return replace(self, states=after).content
+
     def content_with(self, outer: Outer) -> Backfill:
         """The same, with the content of further tables that are outside."""
         outer = {**self.outer, **outer}

@@ -23,18 +23,19 @@ from headwater.operators.arrange import Arrange
 from headwater.operators.join import Join
 from headwater.operators.linear import Linear
 from headwater.operators.multijoin import MultiJoin
-from headwater.operators.operator import Input
+from headwater.operators.operator import Exhausted, Input, schema_of
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
     from headwater.runtime.outside import Content
 
     States = Mapping[Step, State]
+    Contents = Callable[[States], "Backfill"]
     Outer = Mapping[Step, Content]
 
 _NONE: States = MappingProxyType({})
@@ -70,13 +71,20 @@ class Outcome:
     work: dict[Step, Work] = field(default_factory=dict)
 
 
-def run_epoch(
-    order: Iterable[Step], states: States, changes: Mapping[Step, Delta], advanced: States = _NONE, *, every: bool = False
+def run_epoch(  # noqa: PLR0913  (each says something else of the epoch)
+    order: Iterable[Step],
+    states: States,
+    changes: Mapping[Step, Delta],
+    advanced: States = _NONE,
+    *,
+    every: bool = False,
+    contents: Contents | None = None,
 ) -> Outcome:
     """Propagates the changes that some steps gave; steps that nothing reaches are not touched.
 
     `advanced` holds new states that are known already; an arrangement among them gives on what reaches it. Steps whose states
     were lost are left out. Pairs of a join that are only summed up are not all made at once, unless `every` output is wanted.
+    `contents` says what steps give in all, with the new states given: buffers that run empty are filled from that.
     """
     outcome = Outcome(dict(advanced), {step: delta for step, delta in changes.items() if len(delta)})
     steps = list(order)
@@ -92,7 +100,7 @@ def run_epoch(
             if step in advanced:
                 outcome.outputs[step] = outcome.outputs[step.inputs[0]]
             else:
-                _advance(step, states, outcome)
+                _advance(step, states, outcome, contents)
     return outcome
 
 
@@ -168,14 +176,27 @@ class Clock:
         self._work[step] = Work(done.rows_in + rows_in, done.rows_out + rows_out, done.seconds + seconds, self._rebuilt)
 
 
-def _advance(step: Step, states: States, outcome: Outcome) -> None:
+def _advance(step: Step, states: States, outcome: Outcome, contents: Contents | None = None) -> None:
     started = perf_counter()
     inputs = [_input(child, states, outcome) for child in step.inputs]
-    state, output = step.operator.step(states[step], inputs)
+    try:
+        state, output = step.operator.step(states[step], inputs)
+    except Exhausted:
+        if contents is None:
+            raise
+        inputs = [_whole_input(step, inputs[0].delta, contents(outcome.states))]
+        state, output = step.operator.step(states[step], inputs)
     outcome.states[step] = state
     if len(output):
         outcome.outputs[step] = output
     outcome.work[step] = Work(sum(len(i.delta) for i in inputs), len(output), perf_counter() - started)
+
+
+def _whole_input(step: Step, delta: Delta, content: Backfill) -> Input:
+    """The only input of a step with all its rows, arranged as the step asks."""
+    (child,), key = step.inputs, step.operator.refilled_by()
+    assert key is not None
+    return Input(delta, after=Arrangement.empty(schema_of(child.types), key).insert(content.content(child)))
 
 
 def _input(child: Step, states: States, outcome: Outcome) -> Input:
@@ -235,6 +256,9 @@ class Backfill:
             keeper = self._state(step if isinstance(step.operator, Arrange) else self._readers.get(step))
             if keeper is not None:
                 self._contents[step] = keeper[0].contents()
+            elif step in self._existing and _absorbs(step):
+                assert isinstance(step.operator, Aggregate)
+                self._contents[step] = step.operator.present(self._existing[step])
             elif step in self._existing:
                 self._run(step)
             else:

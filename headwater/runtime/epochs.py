@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from threading import RLock
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -116,7 +117,9 @@ class Epochs:
             outcome = rebuild(now, sources, advanced)
             self._costs.built({step: done for step, done in outcome.work.items() if done.rebuilt}, now, sources)
         else:
-            outcome = run_epoch(now.catalog.above(sources), now.states, sources, advanced, every=bool(self._recordings))
+            steps, every = now.catalog.above(sources), bool(self._recordings)
+            whole = partial(now.following, sources=sources)
+            outcome = run_epoch(steps, now.states, sources, advanced, every=every, contents=whole)
             self._costs.changed(outcome.work, sources)
         self.executors.learn(sources, perf_counter() - started)
         return outcome

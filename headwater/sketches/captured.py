@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from headwater.sketches.tuning import Tuning
+
 if TYPE_CHECKING:
     from headwater.annotations.fragments import Partition
     from headwater.frontend.catalyst import Query
@@ -32,3 +34,5 @@ class Captured:
     """Whether it is brought up to date when it is used, and not by every commit."""
     witnesses: bool = field(default=False, metadata={"later": True})
     """Whether of groups with nothing but least and greatest values only the rows that have these are needed."""
+    tuning: Tuning = field(default=Tuning(), metadata={"later": True})
+    """How it is maintained."""

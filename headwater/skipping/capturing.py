@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from headwater.delta import one_batch
 from headwater.errors import InvalidOption, NotSupported
+from headwater.sketches.tuning import Tuning
 from headwater.skipping.partitioning import Attribute, column_of, partition_at, partition_of, require_count
 from headwater.skipping.reading import Ranges, is_possible
 from headwater.skipping.sketching import chosen, known_partition, safe_and_visible, scans_of, sketch_query, template_of, wanted
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from headwater.skipping.sketching import On
 
 MAINTENANCE = ("eager", "lazy")
+BEST = 1_000_000
 # A kind of query that was asked so often will be asked again.
 _OFTEN = 5
 # How the names of sketches begin that come by themselves.
@@ -62,8 +64,15 @@ class Capturing:
         now = self.session.snapshot
         return Attribute(table, column, self.session.rows_of(table, now), now.total(table))
 
-    def sketched(
-        self, now: Catalog, query: Query, on: On, fragments: int | None, *, witnesses: bool = False
+    def sketched(  # noqa: PLR0913  (each a choice of its own)
+        self,
+        now: Catalog,
+        query: Query,
+        on: On,
+        fragments: int | None,
+        *,
+        witnesses: bool = False,
+        tuning: Tuning = Tuning(),  # noqa: B008  (a value)
     ) -> tuple[Catalog, Query, Any]:
         """The catalog with the partitions that a sketch needs, the query that is the sketch, and what it is."""
         require_count(fragments)
@@ -74,7 +83,7 @@ class Capturing:
                 "sketches, so none can be made of it"
             )
         assert query.root is not None
-        choice = chosen(now, query.root, accesses, self._holds)
+        choice = chosen(now, query.root, accesses, self.holds)
         scans = scans_of(query.root)
         partitions: dict[Access, Partition] = {}
         for access in choice.accesses:
@@ -84,10 +93,10 @@ class Capturing:
                 found = partition_of(now, self._attribute(table, access[1]), fragments)
                 now = replace(now, partitions=(*now.partitions, found))
             partitions[access] = found
-        made = replace(choice, witnesses=witnesses)
+        made = replace(choice, witnesses=witnesses, tuning=tuning)
         return now, *sketch_query(now, query, made, partitions, self.session.engines.type_of)
 
-    def _holds(self, guard: Guard) -> bool:
+    def holds(self, guard: Guard) -> bool:
         """Whether a fact is true of a table now."""
         now = self.session.snapshot
         table = now.tables[guard.table]
@@ -147,6 +156,16 @@ class Capturing:
         if on is not None:
             number = next(i for i in count(1) if f"{_LEARNT}{i}" not in now.entries)
             self.session.create_sketch(f"{_LEARNT}{number}", query.text, on=on)
+
+
+def tuning_of(*, key_filter: bool, push_down: bool, best: int | None) -> Tuning:
+    """The techniques by which a sketch is to be maintained."""
+    if best is not None and (not isinstance(best, int) or isinstance(best, bool) or not 1 <= best <= BEST):
+        raise InvalidOption(f"best is how many rows or values are kept, from 1 to {BEST:,}, or None for all, not {best!r}")
+    for name, value in (("key_filter", key_filter), ("push_down", push_down)):
+        if not isinstance(value, bool):
+            raise InvalidOption(f"{name} is True or False, not {value!r}")
+    return Tuning(key_filter, push_down, best)
 
 
 def require_maintenance(maintain: str) -> None:

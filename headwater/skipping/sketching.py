@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import LongType, StructField, StructType
@@ -25,6 +25,7 @@ from headwater.sketches.comparing import is_number
 from headwater.sketches.facts import Facts, Guard, Unsafe
 from headwater.sketches.reuse import serves
 from headwater.sketches.safety import barriers
+from headwater.sketches.tuning import Tuning, tuned
 from headwater.sketches.uniting import united
 from headwater.skipping.partitioning import column_of, require_count
 
@@ -51,6 +52,7 @@ class Choice:
     barriers: frozenset[int]
     guards: tuple[Guard, ...]
     witnesses: bool = False
+    tuning: Tuning = field(default_factory=Tuning)
 
 
 def scans_of(root: plan.Node) -> list[plan.Scan]:
@@ -163,9 +165,9 @@ def sketch_query(
     tables = {name: tuple(table.arrow.types) for name, table in now.tables.items()}
     accesses = tuple(Covered(number, column, partition) for (number, column), partition in partitions.items())
     asked = replace(query, analysed=None)
-    captured = Captured(asked, accesses, choice.barriers, choice.guards, witnesses=choice.witnesses)
+    captured = Captured(asked, accesses, choice.barriers, choice.guards, witnesses=choice.witnesses, tuning=choice.tuning)
     try:
-        root = sketch_plan(captured, tables, type_of)
+        root = tuned(sketch_plan(captured, tables, type_of), choice.tuning)
     except Unsafe as reason:
         names = [scans_of(query.root)[number].source for number, _ in partitions]
         raise UnsafeSketch(names[0], [], reason.operator, reason.reason) from reason

@@ -48,11 +48,20 @@ class Probe:
         self._block = block
         self._compared = compared
 
-    def among(self, run: Run) -> tuple[Indices, Indices]:
-        """All pairs (i, line) of a row of the probe and a line of the run that has what it asks for."""
+    def among(self, run: Run, *, filtered: bool = False) -> tuple[Indices, Indices]:
+        """All pairs (i, line) of a row of the probe and a line of the run that has what it asks for.
+
+        If `filtered`, rows are not searched for of which the run knows that it has none.
+        """
         compared, block, probe = self._compared, run.block, self._block
         specs = compared.stored, compared.asked
-        asked, at = searching.locate(run.hashes, block.words, specs[0], self._hashes, probe.words, specs[1], compared.whole)
+        wanted, words = self._hashes, probe.words
+        passing = run.filter.passing(run.hashes, wanted) if filtered else None
+        if passing is not None:
+            wanted, words = wanted[passing], words[passing]
+        asked, at = searching.locate(run.hashes, block.words, specs[0], wanted, words, specs[1], compared.whole)
+        if passing is not None:
+            asked = passing[asked]
         for i, j in zip(compared.stored_others, compared.asked_others, strict=True):
             if not len(at):
                 break

@@ -6,7 +6,7 @@ that equal rows are neighbours, and to merge runs is to walk along them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from headwater.delta import uniform
 from headwater.state import blocks, consolidation, hashing, loops, merging, sharing, sorting
 from headwater.state.blocks import Block, Spliced
+from headwater.state.filtering import KeyFilter
 from headwater.state.parallel import PIECE, in_pieces
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Run:
     weights: NDArray[np.int64]
     """If they are many and all the same, one number in memory (an array of stride 0)."""
     hashes: Hashes
+    filter: KeyFilter = field(default_factory=KeyFilter, repr=False)
+    """Tells which keys are not there."""
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -65,7 +68,7 @@ class Run:
     @property
     def nbytes(self) -> int:
         weights = self.weights.itemsize if self.is_uniform else self.weights.nbytes
-        return int(self.block.nbytes + weights + self.hashes.nbytes)
+        return int(self.block.nbytes + weights + self.hashes.nbytes + self.filter.nbytes)
 
     @property
     def total(self) -> int:

@@ -29,7 +29,7 @@ from headwater.operators import (
 )
 from headwater.operators.accumulators import averages, comoments, counts, moments, sums
 from headwater.operators.recursive import derived, network, strategy
-from headwater.sketches import captured, facts
+from headwater.sketches import captured, facts, tuning
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ _GROUPS: Mapping[str, tuple[type, ...]] = {
         *(plan.Equal, plan.MultiJoin, plan.Aggregate, plan.SortKey, plan.Window, plan.Sort, plan.Limit, plan.Scalar),
         *(plan.Opaque, plan.Recursive, plan.Relation, plan.Limits, plan.Fixpoint, plan.Explained),
     ),
-    "sketch": (fragments.Partition, facts.Guard, captured.Covered, captured.Captured),
+    "sketch": (fragments.Partition, facts.Guard, captured.Covered, captured.Captured, tuning.Tuning),
     "stage": (stages.Columns,),
     "recipe": (
         *(recipes.Fused, recipes.Mask, recipes.OfNode, recipes.OfGroups, recipes.OfWindows),

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from headwater.delta import Delta, without_columns
-from headwater.operators.operator import Input, Operator, schema_of
+from headwater.operators.operator import Exhausted, Input, Operator, schema_of
 from headwater.state import runs
 from headwater.state.arrangement import Arrangement
 
@@ -137,6 +137,7 @@ class Driven:
     input_types: Sequence[Sequence[pa.DataType]]
     present: list[list[Row]] = field(default_factory=list)
     taken: list[Taken] = field(default_factory=list)
+    refills: int = 0
 
     def __post_init__(self) -> None:
         self.state, first = self.operator.start()
@@ -163,12 +164,24 @@ class Driven:
         """Takes a step; if it raises, nothing here has changed."""
         after = [old if old is None else old.insert(delta) for old, delta in zip(self.arranged, deltas, strict=True)]
         inputs = [Input(*parts) for parts in zip(deltas, self.arranged, after, strict=True)]
-        state, change = self.operator.step(self.state, inputs)
+        try:
+            state, change = self.operator.step(self.state, inputs)
+        except Exhausted:
+            inputs = [self._with_all_rows(deltas[0])]
+            self.refills += 1
+            state, change = self.operator.step(self.state, inputs)
         assert change.schema.equals(schema_of(self.operator.types)), "the output is not of the operator's types"
         self.taken.append(Taken(self.state, inputs, weighed(change), state))
         self.state, self.arranged = state, after
         self.output = Counter({row: n for row, n in _sum(self.output, weighed(change)).items() if n})
         return change
+
+    def _with_all_rows(self, delta: Delta) -> Input:
+        """The only input as the runtime gives it to a step whose buffer has run empty."""
+        by, types = self.operator.refilled_by(), self.input_types[0]
+        assert by is not None
+        present = delta_of([(row, 1) for row in self.present[0]], types)
+        return Input(delta, after=Arrangement.empty(schema_of(types), by).insert(present).insert(delta))
 
     def repeat(self) -> None:
         """Every step once more, from the state it started from."""

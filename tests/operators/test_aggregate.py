@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from edit_scripts import FLOATS, INTEGERS, KEYS, TEXTS, Driven, Edit, Row, bag, delta_of, key, run, scripted, scripts, weighed
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.delta import Delta
 from headwater.errors import EvaluationFailed
 from headwater.operators import aggregate as aggregates
 from headwater.operators import extremes
@@ -18,7 +21,9 @@ from headwater.operators.accumulators import accumulator
 from headwater.operators.aggregate import Aggregate, Extreme, Measure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from headwater.operators.operator import Input, State
 
 # Two columns to group by, then: a number, a float, a text, a filter.
 TYPES = (pa.float64(), pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.bool_())
@@ -285,3 +290,40 @@ def test_a_sum_that_overflows_only_on_the_way_is_fine(order: list[int]) -> None:
     rows = [((None, None, values[i], None, None, None), 1) for i in order]
     driven.step([delta_of(rows, TYPES)])
     assert driven.output == bag([(4,)])
+
+
+def buffered(functions: list[Named], best: int) -> list[Named]:
+    return [(name, replace(f, best=best) if isinstance(f, Extreme) else f) for name, f in functions]
+
+
+@pytest.mark.parametrize(
+    "functions", [EXTREMES, MIXED, [("", extreme(FLOAT, greatest=True))]], ids=["extremes", "mixed", "floats"]
+)
+@pytest.mark.parametrize("keys", [0, 1, 2])
+@scripted
+@given(script=scripts(ROWS), best=st.sampled_from([1, 2]))
+def test_the_best_values_are_kept_and_rows_asked_for_again(keys: int, functions: list[Named], script: list, best: int) -> None:
+    few = buffered(functions, best)
+    operator = Zeroless(TYPES, keys, tuple(function for _, function in few))
+    assert operator.arranged_by() == (None,)
+    run(operator, [TYPES], script, grouped(keys, few))
+
+
+class Zeroless(Aggregate):
+    """An aggregate that gives 0.0 for −0.0: either is the least of both."""
+
+    def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
+        state, change = super().step(state, inputs)
+        columns = [pc.add(c, 0.0) if pa.types.is_floating(c.type) else c for c in change.rows.columns]
+        return state, Delta(pa.RecordBatch.from_arrays(columns, schema=change.schema), change.weights)
+
+
+def test_of_buffers_nothing_else_is_kept() -> None:
+    rows = [(float(i % 3), 0, i, 0.0, "", True) for i in range(3_000)]
+    driven = Driven(aggregate(1, buffered(EXTREMES[:1], 5)), [TYPES])
+    driven.apply((Edit(rows),))
+    assert sum(map(len, driven.state)) <= 3 * 12
+    for _ in range(4):
+        driven.apply((Edit(deleted=[0] * 4),))
+    assert driven.refills == 1
+    assert driven.output == bag([(float(i % 3), i) for i in range(16, 19)])

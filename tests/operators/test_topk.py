@@ -52,6 +52,16 @@ def test_the_reserve_is_filled_again(script: list, order: list[Order], count: in
 
 
 @scripted
+@given(scripts(ROWS), ORDER, COUNTS, OFFSETS, st.sampled_from([1, 3]))
+def test_the_best_rows_are_kept_and_asked_for_again(
+    script: list, order: list[Order], count: int | None, offset: int, best: int
+) -> None:
+    operator = TopK(TYPES, tuple(order), count, offset, best)
+    assert operator.arranged_by() == (None,)
+    run(operator, [TYPES], script, cut(order, count, offset))
+
+
+@scripted
 @given(scripts(st.tuples(st.sampled_from([0.0, -0.0]), st.sampled_from([[0.0], [-0.0], [], None]))), st.integers(0, 3))
 def test_what_is_shown_is_what_is_taken_back(script: list, count: int) -> None:
     """Rows that the order cannot tell apart: whichever is shown, nothing may be left of it when it goes."""
@@ -100,3 +110,15 @@ def test_what_does_not_reach_the_reserve_changes_nothing() -> None:
     driven.apply((Edit([(0.5, 0, "y")]),))
     assert driven.output == bag([(0.5, 0, "y"), (1.0, 1, "x"), (2.0, 2, "x")])
     driven.repeat()
+
+
+def test_of_a_buffer_nothing_else_is_kept() -> None:
+    rows: list[Row] = [(float(i), i, "x") for i in range(2_000)]
+    driven = Driven(TopK(TYPES, (Order(1),), 3, 0, 10), [TYPES])
+    driven.apply((Edit(rows),))
+    assert sum(map(len, driven.state)) <= 21
+    driven.apply((Edit(deleted=[0] * 7),))
+    assert driven.refills == 0
+    driven.apply((Edit(deleted=[0] * 7),))
+    assert driven.refills == 1
+    assert driven.output == bag(rows[14:17])

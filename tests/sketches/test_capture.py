@@ -26,6 +26,7 @@ from headwater.sketches.capture import sketch_plan
 from headwater.sketches.captured import Captured, Covered
 from headwater.sketches.facts import Facts, Unsafe
 from headwater.sketches.safety import barriers
+from headwater.sketches.tuning import Tuning, tuned
 from headwater.skipping.sketching import fragments_in
 
 if TYPE_CHECKING:
@@ -73,10 +74,22 @@ def over(root: plan.Node, rows: dict[str, list[Row]], sketch: Captured, fragment
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
-@given(case=cases(), more=st.lists(st.tuples(*[st.integers(-2, 4)] * 4), max_size=4), data=st.data(), witnesses=st.booleans())
+@given(
+    case=cases(),
+    more=st.lists(st.tuples(*[st.integers(-2, 4)] * 4), max_size=4),
+    data=st.data(),
+    witnesses=st.booleans(),
+    tuning=st.builds(Tuning, st.booleans(), st.booleans(), st.sampled_from([None, 1, 2])),
+)
 def test_sketches_follow_every_change(
-    case: tuple[plan.Node, dict[str, list[Row]], list[Access], Facts], more: list[Row], data: st.DataObject, *, witnesses: bool
+    case: tuple[plan.Node, dict[str, list[Row]], list[Access], Facts],
+    more: list[Row],
+    data: st.DataObject,
+    *,
+    witnesses: bool,
+    tuning: Tuning,
 ) -> None:
+    """However they are maintained."""
     root, rows, accesses, facts = case
     try:
         walls = barriers(root, accesses, facts)
@@ -86,7 +99,7 @@ def test_sketches_follow_every_change(
     query = Query(Reading(None, (), "UTC", None), SCHEMA, frozenset(names), root)
     sketch = Captured(query, tuple(Covered(n, c, partition(names[n], c)) for n, c in accesses), walls, (), witnesses=witnesses)
     types = {name: (INT,) * width for name, width in WIDTHS.items()}
-    made = Query(query.reading, SCHEMA, query.sources, sketch_plan(sketch, types, ENGINES.type_of))
+    made = Query(query.reading, SCHEMA, query.sources, tuned(sketch_plan(sketch, types, ENGINES.type_of), tuning))
     epochs = Epochs()
     for name, width in WIDTHS.items():
         columns = StructType([StructField(f"c{i}", LongType()) for i in range(width)])

@@ -197,7 +197,7 @@ def _read_strategy(reader: Reader) -> str:
 
 
 def _read_create_sketch(reader: Reader) -> CreateSketch:
-    """`name ON table (column, …), … [WITH (fragments = n, maintain = lazy)] FOR query`; either option may be missing."""
+    """`name ON table (column, …), … [WITH (option = value, …)] FOR query`."""
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name("the name of a sketch")
     reader.expect("ON")
@@ -207,21 +207,38 @@ def _read_create_sketch(reader: Reader) -> CreateSketch:
         on.append((table, reader.names("a column name")))
         if not reader.accept(","):
             break
-    fragments, maintain = None, "eager"
+    options: dict[str, int | str | bool] = {}
     if reader.accept("WITH"):
         reader.expect("(")
         while True:
-            if reader.accept("MAINTAIN"):
-                reader.expect("=")
-                maintain = reader.name("eager or lazy").lower()
-            else:
-                reader.expect("FRAGMENTS", "=")
-                fragments = reader.whole_number("a number of fragments")
+            option, value = _read_option(reader)
+            if option in options:
+                raise InvalidQuery(f"the option {option} of sketch {name} is given twice")
+            options[option] = value
             if not reader.accept(","):
                 break
         reader.expect(")")
     reader.expect("FOR")
-    return CreateSketch(name, tuple(on), fragments, _read_query(reader), if_not_exists, maintain)
+    return CreateSketch(name, tuple(on), _read_query(reader), if_not_exists, tuple(options.items()))
+
+
+def _read_option(reader: Reader) -> tuple[str, int | str | bool]:
+    """`name = value` of a sketch."""
+    for option in ("maintain", "witnesses", "key_filter", "push_down", "best", "fragments"):
+        if option == "fragments":
+            reader.expect("FRAGMENTS", "=")
+        elif not reader.accept(option.upper()):
+            continue
+        else:
+            reader.expect("=")
+        if option == "maintain":
+            return option, reader.name("eager or lazy").lower()
+        if option in ("best", "fragments"):
+            return option, reader.whole_number(f"a number for {option}")
+        if not (reader.at("TRUE") or reader.at("FALSE")):
+            raise reader.unexpected("true or false")
+        return option, reader.name("true or false").lower() == "true"
+    raise AssertionError
 
 
 def _read_insert(reader: Reader) -> Insert:

@@ -43,10 +43,9 @@ class CreateSketch:
 
     name: str
     on: tuple[tuple[str, tuple[str, ...]], ...]
-    fragments: int | None
     query: str
     if_not_exists: bool
-    maintain: str = "eager"
+    options: tuple[tuple[str, int | str | bool], ...] = ()
 
 
 @dataclass(frozen=True)
