@@ -46,15 +46,14 @@ def loosened(struct: StructType) -> StructType:
 
 def collected(frame: DataFrame) -> pa.Table:
     """The rows of a DataFrame."""
-    from pyspark.sql.types import StructField, StructType
-
     schema = frame.schema
     loose = loosened(schema)
     if loose == schema:
         return frame.toArrow()
     # Names may be there twice.
-    loose = StructType([StructField(f"c{i}", field.dataType) for i, field in enumerate(loose.fields)])
-    return frame.toDF(*loose.names).to(loose).toArrow().rename_columns(schema.names)
+    places = frame.toDF(*(f"c{i}" for i in range(len(schema.fields))))
+    cast = [places[f"c{i}"].cast(field.dataType).alias(f"c{i}") for i, field in enumerate(loose.fields)]
+    return places.select(*cast).toArrow().rename_columns(schema.names)
 
 
 def _loose(spark_type: DataType) -> DataType:

@@ -18,13 +18,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.types import ArrayType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType
 
 RELATIVE_TOLERANCE = 1e-9
 ROWS_SHOWN = 20
@@ -315,13 +314,11 @@ def _ordered_by(frame: DataFrame) -> tuple[int, ...] | None:
 
 def collected(frame: DataFrame) -> pa.Table:
     """Spark's rows. Arrow refuses NULL structs of fields that never are: within columns, all may be NULL."""
-    kinds = [kind.toNullable() if isinstance(kind, ArrayType | MapType | StructType) else kind for kind in _kinds(frame)]
-    loose = StructType([StructField(f"c{i}", kind) for i, kind in enumerate(kinds)])
-    return frame.toDF(*loose.names).to(loose).toArrow().rename_columns(frame.columns)
-
-
-def _kinds(frame: DataFrame) -> list[DataType]:
-    return [field.dataType for field in frame.schema.fields]
+    nested = [isinstance(field.dataType, ArrayType | MapType | StructType) for field in frame.schema]
+    named = frame.toDF(*(f"c{i}" for i in range(len(nested))))
+    loose = named.schema.toNullable()
+    columns = [named[f.name].cast(f.dataType) if deep else named[f.name] for f, deep in zip(loose, nested, strict=True)]
+    return named.select(*columns).toArrow().rename_columns(frame.columns)
 
 
 def _quoted(name: str) -> str:

@@ -57,11 +57,11 @@ def after(i: int) -> str:
 def normalised(frame: DataFrame, tables: Mapping[str, TableEntry]) -> DataFrame:
     """The stream with a column for each thing that is told, and columns before and after for each table."""
     from pyspark.sql import functions
-    from pyspark.sql.types import StringType, StructType
+    from pyspark.sql.types import BinaryType, StringType, StructType
 
     names = {name.lower() for name in frame.columns}
     unread = functions.lit(None).cast(StringType())
-    if "value" in names and "op" not in names:
+    if "value" in names and isinstance(frame.schema["value"].dataType, StringType | BinaryType) and "op" not in names:
         text = frame["value"].cast(StringType())
         envelope = ",".join(f"{name}:{kind}" for name, kind in _PARTS.items())
         frame = frame.withColumn("_read", functions.from_json(text, f"struct<payload:struct<{envelope}>,{envelope}>"))
@@ -73,7 +73,7 @@ def normalised(frame: DataFrame, tables: Mapping[str, TableEntry]) -> DataFrame:
             wanted = ", ".join(sorted(captured.COLUMNS))
             raise InvalidStream(
                 f"a stream of several tables has the columns of headwater_postgres ({wanted}), or is of Debezium's: a column "
-                "value, or op, source, and before and after as JSON; follow any other table by table"
+                "value of text, or op, source, and before and after as JSON; follow any other table by table"
             )
         parts = {name: _told(frame, name, kind) for name, kind in _PARTS.items()}
     source = parts["source"]

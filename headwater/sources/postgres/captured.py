@@ -83,7 +83,7 @@ def typed(found: Captured, table: TableEntry) -> tuple[Events, dict[int, NDArray
         if name is None:
             if found.inserted:
                 raise SchemaChanged(f"the source has no column {field.name!r} any more, which table {table.name!r} has")
-            columns[field.name] = pa.nulls(len(found.events), pa.string())
+            columns[field.name] = pa.nulls(len(found.events), field.type)
             absent[i] = np.ones(len(found.events), np.bool_)
             continue
         columns[field.name] = readable(_whole(found.events.rows, name), field.type)
