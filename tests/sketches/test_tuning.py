@@ -87,7 +87,7 @@ def test_switches_are_options_of_the_statement(spark: SparkSession) -> None:
         for wrong, message in (
             ("witnesses = 1", "expected true or false"),
             ("best = some", "expected a number for best"),
-            ("size = 1", "expected FRAGMENTS ="),
+            ("size = 1", "expected one of the options fragments, maintain, "),
             ("best = 1, best = 2", "the option best of sketch w is given twice"),
         ):
             with pytest.raises(hw.InvalidQuery, match=message):

@@ -34,6 +34,7 @@ ACCEPTED = (
 )
 _QUERY_STARTS = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE")
+_SKETCH_OPTIONS = ("fragments", "maintain", "witnesses", "key_filter", "push_down", "best")
 
 
 def parse(text: str) -> Statement:
@@ -224,21 +225,17 @@ def _read_create_sketch(reader: Reader) -> CreateSketch:
 
 def _read_option(reader: Reader) -> tuple[str, int | str | bool]:
     """`name = value` of a sketch."""
-    for option in ("maintain", "witnesses", "key_filter", "push_down", "best", "fragments"):
-        if option == "fragments":
-            reader.expect("FRAGMENTS", "=")
-        elif not reader.accept(option.upper()):
-            continue
-        else:
-            reader.expect("=")
-        if option == "maintain":
-            return option, reader.name("eager or lazy").lower()
-        if option in ("best", "fragments"):
-            return option, reader.whole_number(f"a number for {option}")
-        if not (reader.at("TRUE") or reader.at("FALSE")):
-            raise reader.unexpected("true or false")
-        return option, reader.name("true or false").lower() == "true"
-    raise AssertionError
+    option = next((each for each in _SKETCH_OPTIONS if reader.accept(each.upper())), None)
+    if option is None:
+        raise reader.unexpected(f"one of the options {', '.join(_SKETCH_OPTIONS)}")
+    reader.expect("=")
+    if option == "maintain":
+        return option, reader.name("eager or lazy").lower()
+    if option in ("fragments", "best"):
+        return option, reader.whole_number(f"a number for {option}")
+    if not (reader.at("TRUE") or reader.at("FALSE")):
+        raise reader.unexpected("true or false")
+    return option, reader.name("true or false").lower() == "true"
 
 
 def _read_insert(reader: Reader) -> Insert:
