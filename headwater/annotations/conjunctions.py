@@ -1,7 +1,7 @@
 """Absorption provenance where a row has few derivations, as lazy strategies ship them: a function is a set of conjunctions.
 
-    f         { masks of variables }, of which none contains another: the prime implicants of a monotone function, so equal
-              functions are equal sets
+    f         masks of variables in their order, of which none contains another: the prime implicants of a monotone function,
+              so equal functions are equal tuples
     f ∨ g     those of both          f ∧ g   all unions of one of each          absorption: what contains another one goes
     deletion  conjunctions go that have a variable which is false
 
@@ -26,24 +26,25 @@ class AnyOf:
 
     __slots__ = ("masks",)
 
-    def __init__(self, masks: frozenset[int]) -> None:
+    def __init__(self, masks: tuple[int, ...]) -> None:
+        # Not a set: masks are numbers of thousands of bits, and hashing one takes longer than all that is done with it.
         self.masks = masks
 
     def __or__(self, other: AnyOf) -> AnyOf:
         new = [theirs for theirs in other.masks if all(mine & ~theirs for mine in self.masks)]
         if not new:
             return self
-        return AnyOf(frozenset([*(mine for mine in self.masks if all(theirs & ~mine for theirs in new)), *new]))
+        return AnyOf(tuple(sorted([*(mine for mine in self.masks if all(theirs & ~mine for theirs in new)), *new])))
 
     def __and__(self, other: AnyOf) -> AnyOf:
         count = len(self.masks) * len(other.masks)
         if count == 1:
             # As nearly all of them are.
             (mine,), (theirs,) = self.masks, other.masks
-            return AnyOf(frozenset((mine | theirs,)))
+            return AnyOf((mine | theirs,))
         if count > _MOST:
             raise _too_large(count)
-        return AnyOf(_least(frozenset(mine | theirs for mine in self.masks for theirs in other.masks)))
+        return AnyOf(_least([mine | theirs for mine in self.masks for theirs in other.masks]))
 
     def __le__(self, other: AnyOf) -> bool:
         """Whether the other one is true wherever this is."""
@@ -60,8 +61,8 @@ class Conjunctions:
     """Functions of variables that are numbered 0, 1, …, as `absorption.Functions` are."""
 
     def __init__(self) -> None:
-        self.false = AnyOf(frozenset())
-        self.true = AnyOf(frozenset({0}))
+        self.false = AnyOf(())
+        self.true = AnyOf((0,))
         self._count = 0
         self._free: list[int] = []
 
@@ -78,18 +79,18 @@ class Conjunctions:
 
     @staticmethod
     def variable(number: int) -> AnyOf:
-        return AnyOf(frozenset({1 << number}))
+        return AnyOf((1 << number,))
 
     @staticmethod
     def absent(variables: Iterable[int]) -> AnyOf:
         """The variables that are false, as one conjunction, so that conditions are united by ``&``."""
-        return AnyOf(frozenset({sum(1 << number for number in variables)}))
+        return AnyOf((sum(1 << number for number in variables),))
 
     @staticmethod
     def without(function: AnyOf, absent: AnyOf) -> AnyOf:
         """The function where the variables of the condition are false."""
         (gone,) = absent.masks
-        return AnyOf(frozenset(mask for mask in function.masks if not mask & gone))
+        return AnyOf(tuple([mask for mask in function.masks if not mask & gone]))
 
     @staticmethod
     def checked(function: AnyOf) -> AnyOf:
@@ -112,31 +113,29 @@ class Conjunctions:
     def one_of(function: AnyOf) -> tuple[AnyOf, list[int]]:
         """The shortest conjunction that makes a function true, and its variables."""
         shortest = min(function.masks, key=lambda mask: (mask.bit_count(), mask))
-        return AnyOf(frozenset({shortest})), _variables(shortest)
+        return AnyOf((shortest,)), _variables(shortest)
 
     @staticmethod
     def minimal_sets(function: AnyOf, limit: int | None = None) -> list[frozenset[int]]:
         """The least sets of variables that make a function true; at most `limit`."""
-        return [frozenset(_variables(mask)) for mask in sorted(function.masks)[:limit]]
+        return [frozenset(_variables(mask)) for mask in function.masks[:limit]]
 
 
-def _least(masks: frozenset[int]) -> frozenset[int]:
+def _least(masks: list[int]) -> tuple[int, ...]:
     """The masks that contain no other."""
-    if len(masks) == 1:
-        return masks
     found: list[int] = []
     for mask in sorted(masks, key=int.bit_count):
         if all(known & ~mask for known in found):
             found.append(mask)
-    return frozenset(found)
+    return tuple(sorted(found))
 
 
 def _variables(mask: int) -> list[int]:
     found = []
     while mask:
-        lowest = mask & -mask
-        found.append(lowest.bit_length() - 1)
-        mask ^= lowest
+        highest = mask.bit_length() - 1
+        found.append(highest)
+        mask ^= 1 << highest
     return found
 
 

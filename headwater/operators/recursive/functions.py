@@ -47,7 +47,7 @@ class Annotated:
 
     def __init__(self, functions: AnyFunctions) -> None:
         self._functions = functions
-        # By the bit of a variable in masks.
+        # By the place of a variable's bit in masks.
         self._users: defaultdict[int, dict[Any, None]] = defaultdict(dict)
         self.kept: dict[Any, Annotation] = {}
 
@@ -57,9 +57,10 @@ class Annotated:
         fresh = (mask if old is None else mask & ~old[1]) & ~SEVERAL
         users = self._users
         while fresh:
-            lowest = fresh & -fresh
-            fresh ^= lowest
-            users[lowest][key] = None
+            # From above, so that what is left becomes shorter.
+            highest = fresh.bit_length() - 1
+            fresh ^= 1 << highest
+            users[highest][key] = None
         self.kept[key] = (self._functions.checked(function), mask)
 
     def add(self, key: Any, annotation: Annotation) -> bool:  # noqa: ANN401  (a key)
@@ -84,7 +85,7 @@ class Annotated:
         """Sets variables to false; gives the keys whose functions changed, and whether each is false now, and gone."""
         touched: dict[Any, None] = {}
         for variable in variables:
-            touched.update(self._users.pop(2 << variable, {}))
+            touched.update(self._users.pop(variable + 1, {}))
         changed = []
         false = self._functions.false
         for key in touched:
