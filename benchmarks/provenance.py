@@ -21,6 +21,7 @@ from benchmarks.workload import Figure, Scale, Workload
 from headwater.compiler.dataflow import in_order
 from headwater.errors import ProvenanceTooLarge
 from headwater.operators.recursive.derived import STRATEGIES, Derived
+from headwater.operators.recursive.strategy import no_cycles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -98,7 +99,7 @@ class Running:
             return
         started = process_time()
         try:
-            with stopped_after(max(0.01, limit - self.seconds)):
+            with stopped_after(max(0.01, limit - self.seconds)), no_cycles():
                 self.strategy.apply(gone, come)
         except (TooLong, ProvenanceTooLarge):
             self.ended = False

@@ -25,6 +25,7 @@ from headwater.operators.recursive.absorption import Absorption
 from headwater.operators.recursive.dred import DRed, Recompute
 from headwater.operators.recursive.network import batch_of, rows_of
 from headwater.operators.recursive.relative import Relative
+from headwater.operators.recursive.strategy import no_cycles
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
 
@@ -86,7 +87,7 @@ class Derived(Operator):
         return (Arrangement.empty(schema_of((pa.int64(),)), ()),), self.nothing()
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
-        with self.lock:
+        with self.lock, no_cycles():
             strategy = self._found(state, inputs)
             self._live.strategy = None
             turned = [self._counted(i, *_turned(each)) for i, each in enumerate(inputs)]

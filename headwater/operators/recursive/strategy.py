@@ -5,7 +5,9 @@ All strategies give the same rows. They differ in what they keep, in what they e
 
 from __future__ import annotations
 
+import gc
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +15,7 @@ from headwater.durations import microseconds
 from headwater.errors import RecursionLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from headwater.operators.recursive.network import Network, Row, Update
 
@@ -80,6 +82,18 @@ class Strategy(Protocol):
     def figures(self) -> dict[str, Any]:
         """What was exchanged and is kept."""
         ...
+
+
+@contextmanager
+def no_cycles() -> Iterator[None]:
+    """Python does not look for cycles meanwhile: a strategy makes none, of so many small tuples that it would take longest."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Bounds:
