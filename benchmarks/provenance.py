@@ -7,6 +7,7 @@ figures are then at least what is said.
 
 from __future__ import annotations
 
+import gc
 import random
 import signal
 from contextlib import contextmanager
@@ -105,6 +106,11 @@ class Running:
             self.ended = False
         self.seconds += process_time() - started
 
+    def inserted(self) -> dict[str, Any]:
+        """The figures before anything goes; what Python would then look for because of what came, it does first."""
+        gc.collect()
+        return self.figures()
+
     def figures(self) -> dict[str, Any]:
         known = self.strategy.figures() if self.ended else {"exchanged_rows": self.strategy.counters.rows}
         return {"strategy": self.name, "cpu_s": self.seconds, "ended": self.ended, **known}
@@ -148,7 +154,7 @@ def insertions_and_deletions(scale: Scale) -> list[Figure]:
             strategy.apply([[]], [links])
             details = {"ratio": number / PARTS, "phase": "insertions", **strategy.figures()}
             figures.append(Figure(NETWORK, "insertions", "seconds to build", strategy.seconds, "s", None, details))
-    inserted = {each.name: each.figures() for each in running}
+    inserted = {each.name: each.inserted() for each in running}
     for strategy in running:
         note(f"deletions, {strategy.name}")
         for link in leaving:
@@ -171,7 +177,7 @@ def regions(scale: Scale) -> list[Figure]:
     for strategy in running:
         note(f"regions, {strategy.name}")
         strategy.apply([[] for _ in tables], [content[name] for name in tables])
-    inserted = {each.name: each.figures() for each in running}
+    inserted = {each.name: each.inserted() for each in running}
     for strategy in running:
         for row in leaving:
             strategy.apply([[row] if name == "triggered" else [] for name in tables], [[] for _ in tables], 2 * LIMIT)

@@ -95,22 +95,19 @@ class Functions:
         """The variables that the function depends on."""
         return {int(name[1:]) for name in self._bdd.support(function)}
 
-    def one_of(self, function: Any) -> tuple[Any, list[int]]:  # noqa: ANN401  (functions)
-        """One conjunction of variables that makes a monotone function true, and which they are."""
-        cube, negated = self.true, False
-        variables: list[int] = []
-        while function.var is not None:
-            negated ^= function.negated
-            low, high, name = function.low, function.high, function.var
+    def one_of(self, function: Any) -> Any:  # noqa: ANN401  (functions)
+        """One conjunction of variables that makes a monotone function true."""
+        cube, negated, rest = self.true, False, function
+        while rest.var is not None:
+            negated ^= rest.negated
+            low, high, name = rest.low, rest.high, rest.var
             # Without the variable, if that is possible.
             if (~low if negated else low) == self.false:
-                number = int(name[1:])
-                cube &= self._variables[number]
-                variables.append(number)
-                function = high
+                cube &= self._variables[int(name[1:])]
+                rest = high
             else:
-                function = low
-        return cube, variables
+                rest = low
+        return function if cube == function else cube
 
     def minimal_sets(self, function: Any, limit: int | None = None) -> list[frozenset[int]]:  # noqa: ANN401  (a function)
         """The least sets of variables that make a monotone function true: its prime implicants; at most `limit`.

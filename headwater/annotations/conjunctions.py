@@ -1,7 +1,7 @@
 """Absorption provenance where a row has few derivations, as lazy strategies ship them: a function is a set of conjunctions.
 
-    f         masks of variables in their order, of which none contains another: the prime implicants of a monotone function,
-              so equal functions are equal tuples
+    f         { sets of variables }, of which none contains another: the prime implicants of a monotone function, so equal
+              functions are equal sets
     f ∨ g     those of both          f ∧ g   all unions of one of each          absorption: what contains another one goes
     deletion  conjunctions go that have a variable which is false
 
@@ -16,53 +16,55 @@ from headwater.annotations.absorption import NODE_BYTES
 from headwater.errors import ProvenanceTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
+
+    Conjunction = frozenset[int]
 
 _MOST = 4096
 
 
 class AnyOf:
-    """A function: true where all variables of one of its conjunctions are; bit v of a mask is variable v."""
+    """A function: true where all variables of one of its conjunctions are."""
 
-    __slots__ = ("masks",)
+    __slots__ = ("conjunctions",)
 
-    def __init__(self, masks: tuple[int, ...]) -> None:
-        # Not a set: masks are numbers of thousands of bits, and hashing one takes longer than all that is done with it.
-        self.masks = masks
+    def __init__(self, conjunctions: frozenset[Conjunction]) -> None:
+        self.conjunctions = conjunctions
 
     def __or__(self, other: AnyOf) -> AnyOf:
-        new = [theirs for theirs in other.masks if all(mine & ~theirs for mine in self.masks)]
-        if not new:
-            return self
-        return AnyOf(tuple(sorted([*(mine for mine in self.masks if all(theirs & ~mine for theirs in new)), *new])))
+        found = self.conjunctions
+        for theirs in other.conjunctions:
+            if not _has_part(found, theirs):
+                found = frozenset([theirs, *[mine for mine in found if not theirs <= mine]])
+        return self if found is self.conjunctions else AnyOf(found)
 
     def __and__(self, other: AnyOf) -> AnyOf:
-        count = len(self.masks) * len(other.masks)
+        count = len(self.conjunctions) * len(other.conjunctions)
         if count == 1:
             # As nearly all of them are.
-            (mine,), (theirs,) = self.masks, other.masks
-            return AnyOf((mine | theirs,))
+            (mine,), (theirs,) = self.conjunctions, other.conjunctions
+            return AnyOf(frozenset((mine | theirs,)))
         if count > _MOST:
             raise _too_large(count)
-        return AnyOf(_least([mine | theirs for mine in self.masks for theirs in other.masks]))
+        return AnyOf(_least({mine | theirs for mine in self.conjunctions for theirs in other.conjunctions}))
 
     def __le__(self, other: AnyOf) -> bool:
         """Whether the other one is true wherever this is."""
-        return all(any(not theirs & ~mine for theirs in other.masks) for mine in self.masks)
+        return all(_has_part(other.conjunctions, mine) for mine in self.conjunctions)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, AnyOf) and self.masks == other.masks
+        return isinstance(other, AnyOf) and self.conjunctions == other.conjunctions
 
     def __hash__(self) -> int:
-        return hash(self.masks)
+        return hash(self.conjunctions)
 
 
 class Conjunctions:
     """Functions of variables that are numbered 0, 1, …, as `absorption.Functions` are."""
 
     def __init__(self) -> None:
-        self.false = AnyOf(())
-        self.true = AnyOf((0,))
+        self.false = AnyOf(frozenset())
+        self.true = AnyOf(frozenset({frozenset()}))
         self._count = 0
         self._free: list[int] = []
 
@@ -79,64 +81,71 @@ class Conjunctions:
 
     @staticmethod
     def variable(number: int) -> AnyOf:
-        return AnyOf((1 << number,))
+        return AnyOf(frozenset({frozenset({number})}))
 
     @staticmethod
     def absent(variables: Iterable[int]) -> AnyOf:
         """The variables that are false, as one conjunction, so that conditions are united by ``&``."""
-        return AnyOf((sum(1 << number for number in variables),))
+        return AnyOf(frozenset({frozenset(variables)}))
 
     @staticmethod
     def without(function: AnyOf, absent: AnyOf) -> AnyOf:
         """The function where the variables of the condition are false."""
-        (gone,) = absent.masks
-        return AnyOf(tuple([mask for mask in function.masks if not mask & gone]))
+        (gone,) = absent.conjunctions
+        left = [conjunction for conjunction in function.conjunctions if conjunction.isdisjoint(gone)]
+        return function if len(left) == len(function.conjunctions) else AnyOf(frozenset(left))
 
     @staticmethod
     def checked(function: AnyOf) -> AnyOf:
         """The function, unless it has become too large to go on with."""
-        if len(function.masks) > _MOST:
-            raise _too_large(len(function.masks))
+        if len(function.conjunctions) > _MOST:
+            raise _too_large(len(function.conjunctions))
         return function
 
     @staticmethod
     def nbytes(function: AnyOf) -> int:
         """The size of a function as it is exchanged: as a diagram of its conjunctions, in which they share nothing."""
-        return NODE_BYTES * (1 + sum(mask.bit_count() for mask in function.masks))
+        return NODE_BYTES * (1 + sum(map(len, function.conjunctions)))
 
     @staticmethod
-    def support(function: AnyOf) -> set[int]:
+    def support(function: AnyOf) -> frozenset[int]:
         """The variables that the function depends on."""
-        return {variable for mask in function.masks for variable in _variables(mask)}
+        if len(function.conjunctions) == 1:
+            return next(iter(function.conjunctions))
+        return frozenset().union(*function.conjunctions)
 
     @staticmethod
-    def one_of(function: AnyOf) -> tuple[AnyOf, list[int]]:
-        """The shortest conjunction that makes a function true, and its variables."""
-        shortest = min(function.masks, key=lambda mask: (mask.bit_count(), mask))
-        return AnyOf((shortest,)), _variables(shortest)
+    def one_of(function: AnyOf) -> AnyOf:
+        """The shortest conjunction that makes a function true."""
+        if len(function.conjunctions) == 1:
+            return function
+        return AnyOf(frozenset({min(function.conjunctions, key=_length_first)}))
 
     @staticmethod
     def minimal_sets(function: AnyOf, limit: int | None = None) -> list[frozenset[int]]:
-        """The least sets of variables that make a function true; at most `limit`."""
-        return [frozenset(_variables(mask)) for mask in function.masks[:limit]]
+        """The least sets of variables that make a function true; at most `limit`, the shortest."""
+        return sorted(function.conjunctions, key=_length_first)[:limit]
 
 
-def _least(masks: list[int]) -> tuple[int, ...]:
-    """The masks that contain no other."""
-    found: list[int] = []
-    for mask in sorted(masks, key=int.bit_count):
-        if all(known & ~mask for known in found):
-            found.append(mask)
-    return tuple(sorted(found))
+def _has_part(conjunctions: Collection[Conjunction], whole: Conjunction) -> bool:
+    """Whether one of them is contained in another conjunction. A loop, as it is asked most of all, and of one or two."""
+    for conjunction in conjunctions:  # noqa: SIM110
+        if conjunction <= whole:
+            return True
+    return False
 
 
-def _variables(mask: int) -> list[int]:
-    found = []
-    while mask:
-        highest = mask.bit_length() - 1
-        found.append(highest)
-        mask ^= 1 << highest
-    return found
+def _least(conjunctions: set[Conjunction]) -> frozenset[Conjunction]:
+    """Those that contain no other."""
+    found: list[Conjunction] = []
+    for conjunction in sorted(conjunctions, key=len):
+        if not _has_part(found, conjunction):
+            found.append(conjunction)
+    return frozenset(found)
+
+
+def _length_first(conjunction: Conjunction) -> tuple[int, list[int]]:
+    return len(conjunction), sorted(conjunction)
 
 
 def _too_large(count: int) -> ProvenanceTooLarge:

@@ -48,7 +48,7 @@ def _read(evaluator: Evaluator, operator: Derived, live: Absorption, node: plan.
     reading = _Reading(evaluator, operator, live)
     why = np.full(len(rows), TRUE)
     for i in chosen.tolist():
-        why[i] = reading.vertex(annotations[rows[i]][0])
+        why[i] = reading.vertex(annotations[rows[i]])
     return Annotated(batch, why).take(chosen)
 
 

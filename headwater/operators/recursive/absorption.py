@@ -17,7 +17,6 @@ from headwater.annotations.absorption import Functions
 from headwater.annotations.conjunctions import Conjunctions
 from headwater.operators.recursive.aggsel import AggSel
 from headwater.operators.recursive.fixpoint import Fixpoint
-from headwater.operators.recursive.functions import mask_of
 from headwater.operators.recursive.join import PipelinedHashJoin
 from headwater.operators.recursive.minship import MinShip
 from headwater.operators.recursive.network import Flow, Meet
@@ -46,7 +45,7 @@ class Absorption:
         self.variables: dict[tuple[int, Row], int] = {}
         self.owners: dict[int, tuple[int, Row]] = {}
         self.places = Places(settings.shards)
-        self.counters = Counters(size=partial(_size, self.functions))
+        self.counters = Counters(size=self.functions.nbytes)
         self._bounds = Bounds(settings)
         self._dead: list[int] = []
         # Nothing here refers to what it belongs to: functions must be given back before the diagrams they are parts of.
@@ -70,8 +69,7 @@ class Absorption:
                 variable = self.functions.new()
                 self.variables[number, row] = variable
                 self.owners[variable] = number, row
-                annotation = self.functions.variable(variable), mask_of([variable])
-                arrived.setdefault(-1 - number, []).append((row, annotation, self.places.home(row)))
+                arrived.setdefault(-1 - number, []).append((row, self.functions.variable(variable), self.places.home(row)))
         self._round(arrived, alternatives, derived)
         return self.relations[self._settings.result].changed()
 
@@ -119,18 +117,18 @@ class Absorption:
             return {}, {}, derived
         for _ in range(self.places.count - 1):
             self.counters.add(_VARIABLE_BYTES * len(dead))
-        absent, mask = self.functions.absent(dead), mask_of(dead)
+        absent = self.functions.absent(dead)
         for join in self._joins.values():
-            join.without(dead, absent, mask)
+            join.without(dead, absent)
         for relation in self.relations:
-            relation.without(dead, absent, mask)
+            relation.without(dead, absent)
         arrived: dict[int, list[Update]] = {}
         if self._selection is not None:
             result = self._settings.result
-            arrived[result] = self.relations[result].insert(self._selection.without(dead, absent, mask))
-        derived = [ship.without(dead, absent, mask) for ship in self._home]
+            arrived[result] = self.relations[result].insert(self._selection.without(dead, absent))
+        derived = [ship.without(dead, absent) for ship in self._home]
         edges = self._exchange.edges.items()
-        alternatives = {edge: ship.without(dead, absent, mask) for edge, ship in edges}  # type: ignore[attr-defined]
+        alternatives = {edge: ship.without(dead, absent) for edge, ship in edges}  # type: ignore[attr-defined]
         for variable in dead:
             del self.owners[variable]
         self._dead += dead
@@ -166,10 +164,6 @@ class Absorption:
 
 def _let_go(parts: dict[str, Any]) -> None:
     """The last one who knew the parts has gone: they are given back one after the other."""
-
-
-def _size(functions: AnyFunctions, annotation: Any) -> int:  # noqa: ANN401  (an annotation)
-    return functions.nbytes(annotation[0])
 
 
 def _sum(parts: Any) -> dict[str, int]:  # noqa: ANN401  (operators)

@@ -59,10 +59,10 @@ class AggSel:
                 found.append(update if row in before else (row, self._rows.kept[row], update[2]))
         return found
 
-    def without(self, variables: Iterable[int], absent: Any, mask: int) -> list[Update]:  # noqa: ANN401  (a function)
+    def without(self, variables: Iterable[int], absent: Any) -> list[Update]:  # noqa: ANN401  (a function)
         """Sets variables to false; gives the rows that are best now."""
         touched: dict[Any, None] = {}
-        for row, gone in self._rows.without(variables, absent, mask):
+        for row, gone in self._rows.without(variables, absent):
             if gone:
                 key = self._key(row)
                 del self._groups[key][row]

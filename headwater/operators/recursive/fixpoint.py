@@ -44,8 +44,8 @@ class Fixpoint:
                 found.append(update)
         return found
 
-    def without(self, variables: Iterable[int], absent: Any, mask: int) -> None:  # noqa: ANN401  (a function)
-        for row, gone in self.rows.without(variables, absent, mask):
+    def without(self, variables: Iterable[int], absent: Any) -> None:  # noqa: ANN401  (a function)
+        for row, gone in self.rows.without(variables, absent):
             if gone:
                 self._before.setdefault(row, True)
 

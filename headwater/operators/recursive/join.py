@@ -60,7 +60,6 @@ class PipelinedHashJoin:
                 index[key] = {row: None}
             else:
                 rows[row] = None
-            function, mask = annotation
             kept = row[:own]
             for partner in list(partners.get(key, ())):
                 met = other.get(partner)
@@ -70,14 +69,14 @@ class PipelinedHashJoin:
                     continue
                 # Monotone functions are true together, where all variables are.
                 pair = kept + partner[:theirs] if side == 0 else partner[:theirs] + kept
-                found.append((pair, (function & met[0], mask | met[1]), place))
+                found.append((pair, annotation & met, place))
         return found
 
-    def without(self, variables: Iterable[int], absent: Any, mask: int) -> None:  # noqa: ANN401  (a function)
+    def without(self, variables: Iterable[int], absent: Any) -> None:  # noqa: ANN401  (a function)
         for side, kept in enumerate(self._sides):
             if self._shared[side] is not None:
                 continue
-            for row, gone in kept.without(variables, absent, mask):
+            for row, gone in kept.without(variables, absent):
                 if gone:
                     self._unlist(side, row)
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from headwater.operators.recursive.functions import SEVERAL, Annotated, is_absorbed, mask_of
+from headwater.operators.recursive.functions import Annotated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from headwater.operators.recursive.functions import Annotation, AnyFunctions
+    from headwater.operators.recursive.functions import AnyFunctions
     from headwater.operators.recursive.network import Update
     from headwater.operators.recursive.places import Counters
 
@@ -47,29 +47,28 @@ class MinShip:
         self._flushed = clock()
         self._sent = Annotated(functions)
         # Beside each the place that it is meant for. What waits is restricted when it is looked at, or swept.
-        self._pending: dict[Any, tuple[list[Annotation], Any]] = {}
+        self._pending: dict[Any, tuple[list[Any], Any]] = {}
         self._absent = functions.true
-        self._gone = 0
 
     def ship(self, updates: list[tuple[Update, Any]]) -> list[Update]:
         """What of the updates, each with the place it is meant for, goes there now."""
         shipped: list[Update] = []
         sent = self._sent.kept
         for update, target in updates:
-            row, annotation, place = update
+            row, function, place = update
             key = place, row
-            if annotation is None:
+            if function is None:
                 sent.pop(key, None)
                 self._pending.pop(key, None)
                 shipped.append((row, None, target))
                 continue
             known = sent.get(key)
             if known is None or self._batch == 1:
-                self._first(key, annotation, target, shipped)
+                self._first(key, function, target, shipped)
                 continue
-            if is_absorbed(annotation, known):
+            if function <= known:
                 continue
-            self._hold(key, annotation, target)
+            self._hold(key, function, target)
             if self._is_due():
                 shipped += self.flush()
         return shipped
@@ -82,38 +81,32 @@ class MinShip:
         self._flushed = self._clock()
         waiting, self._pending = self._pending, {}
         for key, (waits, target) in waiting.items():
-            function, mask = waits[0]
-            for other, others in waits[1:]:
-                function, mask = function | other, mask | others | SEVERAL
-            self._send(key, (function, mask), target, shipped)
+            function = waits[0]
+            for other in waits[1:]:
+                function |= other
+            self._send(key, function, target, shipped)
         return shipped
 
-    def without(self, variables: Iterable[int], absent: Any, mask: int) -> list[Update]:  # noqa: ANN401  (a function)
+    def without(self, variables: Iterable[int], absent: Any) -> list[Update]:  # noqa: ANN401  (a function)
         """Sets variables to false; gives the alternatives of what was sent and is gone."""
         shipped: list[Update] = []
         self._absent &= absent
-        self._gone |= mask
-        for key, gone in self._sent.without(variables, absent, mask):
+        for key, gone in self._sent.without(variables, absent):
             waiting = self._pending.pop(key, None) if gone else None
             left = [] if waiting is None else self._left(waiting[0])
             if waiting is None or not left:
                 continue
-            shortest = min(range(len(left)), key=lambda i: left[i][1].bit_count())
+            shortest = min(range(len(left)), key=lambda i: len(self._functions.support(left[i])))
             self._first(key, left.pop(shortest), waiting[1], shipped)
-            for annotation in left:
-                self._hold(key, annotation, waiting[1])
+            for function in left:
+                self._hold(key, function, waiting[1])
         return shipped
 
     def sweep(self) -> None:
         """Sets all that was ever said to be false so where it waits; then nothing here depends on it any more."""
-        for key, (waits, target) in list(self._pending.items()):
-            if any(mask & self._gone for _, mask in waits):
-                left = self._left(waits)
-                if left:
-                    self._pending[key] = left, target
-                else:
-                    del self._pending[key]
-        self._absent, self._gone = self._functions.true, 0
+        restricted = ((key, self._left(waits), target) for key, (waits, target) in self._pending.items())
+        self._pending = {key: (left, target) for key, left, target in restricted if left}
+        self._absent = self._functions.true
 
     def _is_due(self) -> bool:
         """Whether enough is pending, or has been for long enough."""
@@ -121,49 +114,37 @@ class MinShip:
             return True
         return self._interval is not None and self._clock() - self._flushed >= self._interval
 
-    def _first(self, key: Any, annotation: Annotation, target: Any, shipped: list[Update]) -> None:  # noqa: ANN401
+    def _first(self, key: Any, function: Any, target: Any, shipped: list[Update]) -> None:  # noqa: ANN401
         """Ships a row that is new; if lazy, with one derivation only, and the others wait."""
-        function, mask = annotation
-        if self._eager or not mask & SEVERAL:
-            self._send(key, annotation, target, shipped)
-            return
-        one, variables = self._functions.one_of(function)
-        self._send(key, (one, mask_of(variables)), target, shipped)
-        if one != function:
-            self._hold(key, annotation, target)
+        one = function if self._eager else self._functions.one_of(function)
+        self._send(key, one, target, shipped)
+        if one is not function:
+            self._hold(key, function, target)
 
-    def _hold(self, key: Any, annotation: Annotation, target: Any) -> None:  # noqa: ANN401  (a key, a place)
+    def _hold(self, key: Any, function: Any, target: Any) -> None:  # noqa: ANN401  (a key, a function, a place)
         """Holds a derivation back, beside others: as long as they wait, there is no need for one function of them all."""
         waiting = self._pending.get(key)
         if waiting is None:
-            self._pending[key] = [annotation], target
-            return
-        for known in waiting[0]:
-            if not known[1] & ~annotation[1] & ~SEVERAL and is_absorbed(annotation, known):
-                return
-        waiting[0].append(annotation)
+            self._pending[key] = [function], target
+        elif not any(function <= known for known in waiting[0]):
+            waiting[0].append(function)
 
-    def _left(self, waits: list[Annotation]) -> list[Annotation]:
+    def _left(self, waits: list[Any]) -> list[Any]:
         """What is left of derivations where all that was said to be false is."""
-        left = [annotation for annotation in waits if not annotation[1] & self._gone]
-        for function, mask in waits:
-            if mask & self._gone and mask & SEVERAL:
-                restricted = self._functions.without(function, self._absent)
-                if restricted != self._functions.false:
-                    left.append((restricted, mask & ~self._gone))
-        return left
+        restricted = (self._functions.without(function, self._absent) for function in waits)
+        return [function for function in restricted if function != self._functions.false]
 
-    def _send(self, key: Any, annotation: Annotation, target: Any, shipped: list[Update]) -> None:  # noqa: ANN401
+    def _send(self, key: Any, function: Any, target: Any, shipped: list[Update]) -> None:  # noqa: ANN401
         place, row = key
-        self._sent.add(key, annotation)
+        self._sent.add(key, function)
         if target != place:
-            self._counters.count(row, annotation)
-        shipped.append((row, annotation, target))
+            self._counters.count(row, function)
+        shipped.append((row, function, target))
 
     @property
     def rows(self) -> int:
         return len(self._sent.kept) + sum(len(waits) for waits, _ in self._pending.values())
 
     def nbytes(self) -> int:
-        waiting = (function for waits, _ in self._pending.values() for function, _ in waits)
+        waiting = (function for waits, _ in self._pending.values() for function in waits)
         return self._sent.nbytes() + sum(map(self._functions.nbytes, waiting))

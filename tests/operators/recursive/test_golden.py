@@ -36,7 +36,7 @@ def built(strategy: Any) -> Any:
 def provenance(strategy: Absorption) -> dict[str, set[str]]:
     names = {variable: f"p{LINKS.index(row) + 1}" for variable, (_, row) in strategy.owners.items()}  # type: ignore[arg-type]
     kept = strategy.relations[0].rows.kept
-    sets = {row: strategy.functions.minimal_sets(function) for row, (function, _) in kept.items()}
+    sets = {row: strategy.functions.minimal_sets(function) for row, function in kept.items()}
     return {"".join(row): {" ".join(sorted(names[v] for v in each)) for each in those} for row, those in sets.items()}
 
 

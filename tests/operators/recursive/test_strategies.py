@@ -72,7 +72,7 @@ def test_functions_of_eager_absorption_are_exact() -> None:
     strategy = Absorption(of_reachability(batch=1))
     strategy.apply([[]], [links])
     strategy.apply([links[:1]], [[]])
-    for row, (function, _) in strategy.relations[0].rows.kept.items():
+    for row, function in strategy.relations[0].rows.kept.items():
         for chosen in strategy.functions.minimal_sets(function):
             rows = [strategy.owners[variable][1] for variable in chosen]
             assert row in closure(rows)
@@ -86,7 +86,7 @@ def test_a_row_that_comes_again_gets_another_variable() -> None:
     # Both in one transaction: the old variable is not reachable before the new one is made.
     strategy.apply([[("a", "b")]], [[]])
     assert first not in strategy.owners
-    assert all(first not in strategy.functions.support(f) for f, _ in strategy.relations[0].rows.kept.values())
+    assert all(first not in strategy.functions.support(f) for f in strategy.relations[0].rows.kept.values())
     strategy.apply([[]], [[("a", "b")]])
     assert {row for row, _ in strategy.relations[0].rows.kept.items()} == closure([("a", "b"), ("b", "c")])
 
@@ -117,7 +117,7 @@ def test_an_eager_ship_waits_for_its_interval_or_for_the_end() -> None:
     x, y, z = (functions.variable(functions.new()) for _ in range(3))
 
     def sent(function: Any) -> list[Any]:
-        return [annotation[0] for _, annotation, _ in ship.ship([((("a",), (function, 0b111), 0), 1)])]
+        return [shipped for _, shipped, _ in ship.ship([((("a",), function, 0), 1)])]
 
     assert sent(x) == [x]
     assert sent(y) == []
@@ -126,7 +126,7 @@ def test_an_eager_ship_waits_for_its_interval_or_for_the_end() -> None:
     # Five seconds have passed.
     assert sent(x & z | y & z) == [y | z]
     assert sent(functions.true) == []
-    assert [annotation[0] for _, annotation, _ in ship.flush()] == [functions.true]
+    assert [shipped for _, shipped, _ in ship.flush()] == [functions.true]
 
 
 def test_functions_are_given_back_where_a_strategy_dies_in_a_cycle() -> None:
