@@ -207,15 +207,19 @@ def strategies(results: Results) -> Picture | None:
         ("exchanged_rows", "rows exchanged"),
         ("provenance_bytes_a_row", "provenance, bytes a row"),
     )
-    picture, axes = plt.subplots(len(figures), len(measures), figsize=(4.6 * len(measures), 3.2 * len(figures)), squeeze=False)
+    picture, axes = plt.subplots(len(figures), len(measures), figsize=(4.2 * len(measures), 2 * len(figures)), squeeze=False)
     for figure, row in zip(figures, axes, strict=True):
         known = {name: each for name, each in figure.details["strategies"].items() if each["ended"]}
         for (measure, label), ax in zip(measures, row, strict=True):
-            ax.bar(list(known), [each.get(measure, 0) for each in known.values()], color=[BLUE, *[GREY] * (len(known) - 1)])
-            ax.set_yscale("symlog" if measure == "provenance_bytes_a_row" else "log")
+            values = [each.get(measure, 0) for each in known.values()]
+            bars = ax.barh(list(known), values, color=[BLUE, *[GREY] * (len(known) - 1)])
+            ax.bar_label(bars, [f"{value:,.3g}" if value < 10 else f"{value:,.0f}" for value in values], padding=3, fontsize=8)
             ax.set_title(f"{figure.workload}: {label}", fontsize=9)
-            ax.tick_params(axis="x", labelsize=7)
-            ax.grid(visible=False, axis="x")
+            ax.invert_yaxis()
+            ax.margins(x=0.2)
+            ax.tick_params(axis="y", labelsize=8)
+            ax.grid(visible=False, axis="y")
+            ax.set_xticks([])
     picture.suptitle("Deletions one at a time, by strategy")
     picture.tight_layout()
     return picture
