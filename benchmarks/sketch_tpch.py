@@ -38,7 +38,7 @@ def orders_of(rows: Tables, count: int) -> Tables:
     key = "o_orderkey" if "orders" in rows else "l_orderkey"
     some = pc.unique(rows["orders" if "orders" in rows else "lineitem"][key]).slice(0, count)
     columns = {"orders": "o_orderkey", "lineitem": "l_orderkey"}
-    return {name: each.filter(pc.is_in(each[columns[name]], value_set=some)) for name, each in rows.items()}
+    return {name: each.filter(pc.is_in(each[columns[name]], value_set=some)).combine_chunks() for name, each in rows.items()}
 
 
 def maintained(query: str, name: str, scale: Scale) -> list[Figure]:

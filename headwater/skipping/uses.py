@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MOST = 0.75
 # Ways are compared by so many of their last times. The way without the sketch is first tried at this question; later on, the
 # slower one is tried again whenever the quicker one has taken so many times as long since.
-_LATELY, _FIRST, _AGAIN = 5, 10, 20
+_LATELY, _FIRST, _AGAIN = 5, 10, 50
 
 
 @dataclass
