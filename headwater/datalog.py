@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headwater.errors import HeadwaterError, InvalidQuery, NotStratified, NotSupported, UnknownName
+from headwater.errors import (
+    EvaluationFailed,
+    HeadwaterError,
+    InvalidQuery,
+    NotStratified,
+    NotSupported,
+    RecursionLimit,
+    UnknownName,
+)
 from headwater.frontend.datalog import read_program, translated
 from headwater.frontend.statements.scanner import place
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from headwater.answers import Answer
-    from headwater.frontend.datalog import Defined
+    from headwater.frontend.datalog import Question
     from headwater.relations import Table, View
     from headwater.session import Session
 
@@ -39,8 +48,9 @@ def run(session: Session, text: str) -> Program:
             tables[facts.name] = session.create_table(facts.name, facts.columns)
             session.insert(facts.name, list(facts.rows))
         for predicate in defined:
-            views[predicate.name] = _view(session, predicate, text)
-        answers = tuple(session.answer(question.query) for question in questions)
+            with _placed(f"{place(text, predicate.at)}, the rules of {predicate.name!r}"):
+                views[predicate.name] = session.create_view(predicate.name, predicate.query)
+        answers = tuple(_answer(session, question, text) for question in questions)
     except HeadwaterError:
         for name in reversed(views):
             session.drop_view(name)
@@ -50,9 +60,16 @@ def run(session: Session, text: str) -> Program:
     return Program(tables, views, answers)
 
 
-def _view(session: Session, predicate: Defined, text: str) -> View:
+def _answer(session: Session, question: Question, text: str) -> Answer:
+    with _placed(f"{place(text, question.at)}, the question"):
+        return session.answer(question.query)
+
+
+@contextmanager
+def _placed(where: str) -> Iterator[None]:
+    """Says of an error which part of the program it is about."""
     try:
-        return session.create_view(predicate.name, predicate.query)
-    except (InvalidQuery, UnknownName, NotStratified, NotSupported) as error:
+        yield
+    except (EvaluationFailed, InvalidQuery, NotStratified, NotSupported, RecursionLimit, UnknownName) as error:
         said = str(error).removeprefix(f"[{error.code}] ")
-        raise type(error)(f"{place(text, predicate.at)}, the rules of {predicate.name!r}: {said}") from error
+        raise type(error)(f"{where}: {said}") from error

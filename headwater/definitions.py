@@ -19,6 +19,7 @@ from headwater.operators.linear import Linear
 from headwater.operators.regroup import Regroup
 from headwater.operators.values import Source
 from headwater.runtime.catalog import Catalog, TableEntry, ViewEntry
+from headwater.runtime.driver import Backfill
 from headwater.runtime.lifetimes import times_of
 from headwater.runtime.outside import Content
 from headwater.schema import arrow_schema
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
+    from headwater.algebra.plan import Node
     from headwater.annotations.fragments import Partition
     from headwater.compiler.compiler import Compiler
     from headwater.delta import Delta
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from headwater.frontend.recompute import Recompute
     from headwater.operators.operator import Key
     from headwater.runtime.catalog import Entry, Snapshot
-    from headwater.runtime.driver import Backfill, Outer
+    from headwater.runtime.driver import Outer
     from headwater.runtime.lifetimes import Lifetime
     from headwater.runtime.outside import Outside
     from headwater.sketches.captured import Captured
@@ -152,6 +154,12 @@ class Definitions:
         presentation = self._presentation(query)
         step = self._root(self._compiler(snapshot.catalog, snapshot), snapshot.entries, query, presentation, "auto")
         return consolidate(content.content(step)), presentation
+
+    def over(self, root: Node, rows: Mapping[str, Delta]) -> Delta:
+        """The rows of a plan over the given rows of what it reads, by names in lower case."""
+        sources = {name: Step(Source(tuple(given.rows.schema.types), name), (), name) for name, given in rows.items()}
+        content = Backfill({}, {}, given={sources[name]: given for name, given in rows.items()})
+        return consolidate(content.content(self._empty.fork({}).root(root, sources)))
 
     def apart(self, snapshot: Snapshot, query: Query) -> Step:
         """What keeps the rows of a query, by steps that have nothing but tables in common with those there are."""

@@ -328,6 +328,7 @@ class Sketch(View):
             "maintenance": maintained,
             "upkeep": self._upkeep(view),
             "tuning": asdict(self._captured.tuning),
+            "estimates": [asdict(each) for each in self._captured.estimates],
         }
 
     def _upkeep(self, view: ViewEntry) -> dict[str, Any] | None:

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from headwater.runtime.driver import Backfill
     from headwater.sinks.exporting import Export
     from headwater.sinks.targets import Exports
-    from headwater.skipping.capturing import Capturing
+    from headwater.sketches.tuning import Tuning
+    from headwater.skipping.capturing import Capturing, Chosen
     from headwater.skipping.scanned import SkippingReport
     from headwater.skipping.sketchbook import Sketchbook
     from headwater.skipping.sketching import On
@@ -301,7 +302,8 @@ class Session(Workplace):
         """A sketch of a query: which ranges of the columns that `on` names by table its answer needs, kept up to date.
 
         The same query is then answered from these ranges only. Columns by which that could give another answer are refused.
-        Without `on`, the query is asked, and of the columns that its answer shows the one is taken that leaves the fewest rows.
+        Without `on`, the column is taken that leaves the fewest rows, and without `fragments` as many as that takes: both by
+        sizes that a sample suggests.
         `maintain` is eager, by every commit, or lazy, when the sketch is used. With `witnesses`, of groups with nothing but
         least and greatest values only the rows that have these are needed: a smaller sketch, which serves fewer queries.
 
@@ -309,30 +311,52 @@ class Session(Workplace):
         are; selections come before all else; of a limit, of a least and of a greatest value the `best` rows are kept, and not
         all, which are read again when deletions have used these up.
         """
-        from headwater.skipping.capturing import maintained, require_maintenance, tuning_of
+        from headwater.skipping.capturing import require_maintenance, tuning_of
+        from headwater.skipping.partitioning import require_count
 
         require_maintenance(maintain)
+        require_count(fragments)
         tuning = tuning_of(key_filter=key_filter, push_down=push_down, best=best)
-        on = self._chosen(query) if on is None else on
+        by = self._chosen(query, on, fragments, witnesses=witnesses)
+        return self.define_sketch(name, query, by, maintain=maintain, witnesses=witnesses, tuning=tuning)
+
+    def define_sketch(  # noqa: PLR0913  (each a choice of its own)
+        self,
+        name: str,
+        query: str | DataFrame,
+        by: Chosen,
+        *,
+        maintain: str = "eager",
+        witnesses: bool = False,
+        tuning: Tuning | None = None,
+    ) -> Sketch:
+        """A sketch by columns, and by numbers of fragments, that are chosen already."""
+        from headwater.skipping.capturing import maintained
+
         with self._defining() as now:
             self._require_free(name)
             analysed = self._engine.analyse(query, now, name)
-            made = self.capturing.sketched(now, analysed, on, fragments, witnesses=witnesses, tuning=tuning)
-            catalog, sketch, captured = made
+            catalog, sketch, captured = self.capturing.sketched(now, analysed, by, witnesses=witnesses, tuning=tuning)
             captured = maintained(captured, now, maintain)
             snapshot = replace(self.snapshot, catalog=catalog)
             self._define(self._engine.definitions.view(snapshot, name, sketch, "auto", captured))
         return Sketch(self, name.lower())
 
-    def _chosen(self, query: str | DataFrame) -> On:
-        """The column that a sketch is best made by."""
-        if not isinstance(query, str):
-            raise InvalidOption("say with on by which column a DataFrame is to be sketched")
+    def _chosen(self, query: str | DataFrame, on: On | None, fragments: int | None, *, witnesses: bool) -> Chosen:
+        """What a sketch is made by: as it is said, and for what is not said the best."""
+        from headwater.skipping.capturing import Chosen
+
+        self._require_open()
+        if on is not None and (fragments is not None or not self.capturing.are_large(on)):
+            return Chosen(on, fragments)
         analysed = self._engine.analyse(query, self.snapshot.catalog)
-        found = None if analysed.root is None else self.capturing.choose(analysed, self.answer(query).arrow())
+        if on is not None:
+            return self.capturing.counted(analysed, on, witnesses=witnesses)
+        answer = (lambda: self.answer(query).arrow()) if isinstance(query, str) else None
+        found = self.capturing.choose(analysed, fragments, answer, witnesses=witnesses)
         if found is None:
             raise InvalidOption(
-                "no column that the answer shows is safe and leaves out a quarter of the rows; name one with on"
+                "no column is safe and leaves out a quarter of the rows, as far as one can tell; name one with on"
             )
         return found
 

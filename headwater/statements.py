@@ -85,7 +85,7 @@ class Runner:
         for table, columns in statement.on:
             on.setdefault(table, []).extend(columns)
         options: dict[str, Any] = dict(statement.options)
-        return self._session.create_sketch(statement.name, statement.query, on=on, **options)
+        return self._session.create_sketch(statement.name, statement.query, on=on or None, **options)
 
     def change(self, statement: statements.Statement, transaction: Transaction) -> None:
         """Asks for the rows to change by a query, and changes them in the transaction."""
@@ -155,16 +155,18 @@ class Runner:
         return self._texts(["view", "class", "refresh", "rows", "why"], rows)
 
     def _show_sketches(self) -> Answer:
-        names = ["sketch", "on", "valid", "ranges", "share", "uses", "rows_skipped", "query"]
+        names = ["sketch", "on", "valid", "ranges", "share", "estimated", "uses", "rows_skipped", "query"]
         rows = []
         for sketch in self._session.sketches().values():
             figures = sketch.stats()
             accesses = figures["accesses"]
             on = ", ".join(f"{each['table']}({each['column']})" for each in accesses)
             shares = ", ".join(f"{each['share']:.1%}" for each in accesses)
+            told = {(each["table"], each["column"]): f"{each['share']:.1%}" for each in figures["estimates"]}
+            estimated = ", ".join(told.get((each["table"], each["column"]), "") for each in accesses)
             ranges = ", ".join(str(each["ranges"]) for each in accesses)
             used = (str(figures["times_used"]), str(figures["rows_skipped"]))
-            rows.append((sketch.name, on, str(figures["valid"]).lower(), ranges, shares, *used, sketch.query or ""))
+            rows.append((sketch.name, on, str(figures["valid"]).lower(), ranges, shares, estimated, *used, sketch.query or ""))
         return self._texts(names, rows)
 
     def _describe(self, statement: statements.Describe) -> Answer:

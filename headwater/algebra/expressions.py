@@ -94,6 +94,19 @@ def never_fails(expression: Expression) -> bool:
     return all(not isinstance(part, Call) or part.function in _NEVER_FAIL or _widens(part) for part in walk(expression))
 
 
+def keeps_order(call: Call) -> bool:
+    """Whether a call, if it is a cast, gives no greater value a lesser one: '10' is less than '9', and so are truth values."""
+    ordered = call.type is None or not pa.types.is_boolean(call.type)
+    return call.function != "Cast" or (ordered and not _is_text(call) and not _is_text(call.arguments[0]))
+
+
+def _is_text(expression: Expression) -> bool:
+    if isinstance(expression, Call) and expression.type is None:
+        return any(map(_is_text, expression.arguments))
+    kind = expression.type
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)
+
+
 def _widens(call: Call) -> bool:
     if call.function != "Cast" or call.type is None or not isinstance(call.arguments[0], Column):
         return False

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headwater.algebra import plan
-from headwater.algebra.expressions import Call, Column, Expression, Literal
+from headwater.algebra.expressions import Call, Column, Expression, Literal, keeps_order
 from headwater.compiler.joins import analyse
 from headwater.compiler.linear import conjuncts
 from headwater.errors import NotStratified
@@ -114,7 +114,7 @@ def _sign(part: Expression, below: Signs) -> int:  # noqa: PLR0911  (one case a 
         return 0
     if part.function in _JOINING:
         return _joined(arguments)
-    if part.function in _KEEPING:
+    if part.function in _KEEPING and keeps_order(part):
         return arguments[0]
     if part.function == "Subtract":
         return _joined([arguments[0], -arguments[1]])

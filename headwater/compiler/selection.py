@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from xxhash import xxh3_64_hexdigest
 
 from headwater.algebra import plan
-from headwater.algebra.expressions import Call, Column, Expression, columns_of
+from headwater.algebra.expressions import Call, Column, Expression, columns_of, keeps_order
 from headwater.compiler import aggregates
 from headwater.compiler.recursion import is_recursive
 
@@ -178,7 +178,7 @@ def _sum_of(expression: Expression, below: list[_Trace]) -> int | None:
     match expression:
         case Column(index):
             return below[index].sum_of
-        case Call(function=function, arguments=(argument, *_)) if function in _KEEPING:
+        case Call(function=function, arguments=(argument, *_)) if function in _KEEPING and keeps_order(expression):
             return _sum_of(argument, below)
         case Call(function="Add", arguments=(first, second)):
             recursive = [part for part in (first, second) if any(below[c].reads for c in columns_of(part))]

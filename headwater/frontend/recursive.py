@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import NullType, StructField, StructType
 
 from headwater.algebra import plan
 from headwater.algebra.origin import Reading
-from headwater.algebra.plan import Fixpoint, Limits, Node, Recursive, Scan
+from headwater.algebra.plan import Fixpoint, Join, Limits, Node, Recursive, Scan
 from headwater.errors import InvalidQuery, NotSupported, UnknownName
 from headwater.frontend.catalyst import Query
 from headwater.frontend.statements import parse_query
@@ -190,13 +190,30 @@ class _Composing:
                     ready = relation
                     break
             if ready is None:
-                cycle = ", ".join(repr(relation.name) for relation in group if relation.name.lower() not in schemas)
-                raise InvalidQuery(
-                    f"the recursion of {cycle} begins nowhere: every branch reads what it defines; add a branch that does not"
-                )
+                return self._circular_schemas(group, names, schemas)
             query = self.analysed(f"relation {ready.name!r}", _united(texts, "\nUNION ALL\n"), schemas)
             schemas[ready.name.lower()] = _renamed(ready, query.schema)
         return schemas
+
+    def _circular_schemas(
+        self, group: Sequence[Relation], names: set[str], schemas: Mapping[str, StructType]
+    ) -> dict[str, StructType]:
+        """The columns of a recursion that begins nowhere but in what is not there: it is refused later, by the cycle.
+
+        A relation that names its columns can be analysed as one of NULLs, which take the types of what they meet.
+        """
+        missing = [relation for relation in group if relation.name.lower() not in schemas]
+        if all(relation.columns for relation in missing):
+            void = {r.name.lower(): StructType([StructField(c, NullType()) for c in r.columns or ()]) for r in missing}
+            bodies = [
+                self.analysed(f"relation {r.name!r}", _united(r.branches, "\nUNION ALL\n"), {**schemas, **void}) for r in group
+            ]
+            if any(_vanishes(body.root, names) for body in bodies if body.root is not None):
+                return {**schemas, **void}
+        cycle = ", ".join(repr(relation.name) for relation in missing)
+        raise InvalidQuery(
+            f"the recursion of {cycle} begins nowhere: every branch reads what it defines; add a branch that does not"
+        )
 
     def _limits(self, group: Sequence[Relation]) -> Limits:
         usual = Limits()
@@ -237,6 +254,17 @@ def _groups(relations: Sequence[Relation], reads: Mapping[str, Sequence[set[str]
 def _outside(group: Sequence[Relation], direct: Mapping[str, set[str]]) -> set[str]:
     names = {relation.name.lower() for relation in group}
     return set().union(*(direct[name] for name in names)) - names
+
+
+def _vanishes(node: Node, names: set[str]) -> bool:
+    """Whether rows of a plan may be there because rows of these relations are not."""
+    if isinstance(node, Join) and node.kind != "inner" and _reads(node.right, names):
+        return node.kind != "semi" or _vanishes(node.left, names) or _vanishes(node.right, names)
+    return any(_vanishes(child, names) for child in node.children)
+
+
+def _reads(node: Node, names: set[str]) -> bool:
+    return any(isinstance(part, Scan) and part.source.lower() in names for part in plan.walk(node))
 
 
 def _duplicates(group: Sequence[Relation]) -> bool:

@@ -152,6 +152,15 @@ class Fixpoint(Operator):
             "or raise the limit: WITH RECURSIVE r MAX RECURSION LEVEL n AS …, or spark.sql.cteRecursionRowLimit for rows"
         )
 
+    def circular(self, relation: int, row: tuple[object, ...]) -> RecursionLimit:
+        """What is said of a recursion that goes in a circle, with a row that contends for ever."""
+        settings = self.relations[relation]
+        return RecursionLimit(
+            f"the recursion of {settings.name!r} would never end, and nothing was changed: in the group of {row!r}, the "
+            f"{settings.kind.upper()} makes a better value of itself, as on a cycle of costs that add up to less than nothing. "
+            "Leave such values out by a condition"
+        )
+
     @cached_property
     def schemas(self) -> tuple[pa.Schema, ...]:
         """Of the derivations of each relation: its columns and the round."""

@@ -2,6 +2,9 @@
 
 Bodies that have a program are left to compiled rounds (`rounds`), and what these found is taken over; all others, and what
 these give back, go through the operators of the body, round by round.
+
+A best value that makes a better one of its own group, as on a cycle of negative costs, loses what it rests on by that, and all
+begins again. What is believed at two times tells: if it is the same, and so is what contends, it will be the same for ever.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from headwater.operators.ordering import column_ranks
 from headwater.operators.settling import Found, normal, settled
 from headwater.picking import rows_at
 from headwater.state.consolidation import consolidate, group_rows
+from headwater.state.hashing import hash_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -40,6 +44,9 @@ _FEW = 256
 _SHARE = 64
 # More rounds than this, to one that leads further than all before it, lead nowhere.
 _MANY = 100
+# Most changes are done in fewer rounds; from here on it is watched whether they go in a circle.
+_USUAL = 1_000
+_WORD = 1 << 64
 
 
 @dataclass
@@ -69,6 +76,9 @@ class GoingRound:
         self._depth = 0
         self._touched = 0
         self._latest = 0
+        self._believed = 0
+        self._watched = 0
+        self._former: tuple[int, int] | None = None
 
     def run(self) -> tuple[State, Delta]:
         nothing: list[Delta | None] = [None] * len(self._derived)
@@ -82,6 +92,8 @@ class GoingRound:
                 return self._finish(finished, later)
         self._count_all(derived, nothing)
         while self._heap or self._contending:
+            if not self._heap and self._done > _USUAL:
+                self._require_no_circle()
             emitted = self._next_round() if self._heap else self._best()
             self._done += 1
             if any(delta is not None for delta in emitted):
@@ -277,6 +289,10 @@ class GoingRound:
             self._depth += 1
             self._latest = latest
         self._touched += sum(len(delta) for delta in emitted if delta is not None)
+        if self._done > _USUAL:
+            self._believed += sum(
+                _fingerprint(i, delta.rows, delta.weights) for i, delta in enumerate(emitted) if delta is not None
+            )
         if max(self._depth, self._done // _MANY) <= fixpoint.rounds and self._touched <= fixpoint.rows:
             return
         which = next(i for i, delta in enumerate(emitted) if delta is not None)
@@ -287,6 +303,17 @@ class GoingRound:
         )
         raise fixpoint.endless(which, row, of_rows=self._touched > fixpoint.rows)
 
+    def _require_no_circle(self) -> None:
+        """Compares what is believed, and contends, with what did at a former time; that time is moved on ever more seldom."""
+        contending = sum(_fingerprint(i, rows, None) for i, batches in self._contending.items() for rows in batches)
+        now = (self._believed % _WORD, contending % _WORD)
+        if now == self._former:
+            relation, batches = next(iter(self._contending.items()))
+            raise self._fixpoint.circular(relation, tuple(batches[0].slice(0, 1).to_pylist()[0].values()))
+        self._watched += 1
+        if self._watched & (self._watched - 1) == 0:
+            self._former = now
+
     def _counted(self) -> Arrangement:
         """How many rounds the change took, and the latest of them."""
         figures = self._figures
@@ -296,6 +323,12 @@ class GoingRound:
             return figures
         new = pa.RecordBatch.from_arrays([pa.array([self._done]), pa.array([latest])], schema=figures.schema)
         return figures.insert(Delta.concat([-old, Delta.inserting(new)]))
+
+
+def _fingerprint(relation: int, rows: pa.RecordBatch, weights: Int64s | None) -> int:
+    """A sum of the hashes of rows, each by its weight: what comes and goes again leaves nothing of it."""
+    hashes = hash_rows(rows, range(rows.num_columns)) * np.uint64(2 * relation + 1)
+    return int((hashes if weights is None else hashes * weights.astype(np.uint64)).sum())
 
 
 def _none(delta: Delta) -> Delta:

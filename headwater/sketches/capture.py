@@ -96,6 +96,11 @@ def sketch_plan(sketch: Captured, tables: Mapping[str, plan.Types], type_of: Typ
     return plan.Aggregate(types=types, child=every, keys=keys, outputs=keys)
 
 
+def numbered(scan: plan.Scan) -> plan.Scan:
+    """The scan of the same rows with the number of each after its columns; an access by that column is one by rows."""
+    return replace(scan, types=(*scan.types, _NUMBER), source=f"{scan.source} (numbered)", origin=None)
+
+
 def visible(root: plan.Node, accesses: Collection[Access], type_of: TypeOf) -> dict[Access, int]:
     """Those of the accesses whose attribute the answer shows, and the column that shows it."""
     nothing = Partition("", "", 0, pa.RecordBatch.from_arrays([pa.array([], _NUMBER)], names=["c0"]), ())
@@ -119,7 +124,9 @@ class _Capture:
         self.nodes += 1
         if isinstance(node, plan.Scan):
             number, self.scans = self.scans, self.scans + 1
-            found = Annotated(node, len(node.types), {access: access[1] for access in self.partitions if access[0] == number})
+            seen = {access: access[1] for access in self.partitions if access[0] == number}
+            by_number = len(node.types) in seen.values()
+            found = Annotated(numbered(node) if by_number else node, len(node.types), seen)
         else:
             children = [self.annotated(child) for child in node.children]
             found = self._above(node, children) if any(child.accesses for child in children) else _plain(node)

@@ -23,6 +23,20 @@ class Covered:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """What a sample told of a sketch by a column before it was made.
+
+    `share` is the part of the table that it leaves, `row_groups` that of the row groups of its files, if that is known.
+    """
+
+    table: str
+    column: str
+    fragments: int
+    share: float
+    row_groups: float | None
+
+
+@dataclass(frozen=True)
 class Captured:
     """A sketch. Its fragments are the rows (number of the access, fragment) of a live view."""
 
@@ -36,3 +50,5 @@ class Captured:
     """Whether of groups with nothing but least and greatest values only the rows that have these are needed."""
     tuning: Tuning = field(default=Tuning(), metadata={"later": True})
     """How it is maintained."""
+    estimates: tuple[Estimate, ...] = field(default=(), metadata={"later": True})
+    """What its column, or the number of its fragments, was chosen by, the best first; none if nothing was to be chosen."""

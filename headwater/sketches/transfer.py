@@ -8,6 +8,7 @@ from their tables as they are, also as keys of groups; but not through a limit, 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -28,36 +29,49 @@ _BOTH, _ONE = ("inner", "semi"), ("left", "anti")
 
 def transfers(root: plan.Node) -> list[tuple[Access, Access]]:
     """Pairs of accesses such that ranges of the first, NULL aside, are ranges of the second."""
-    found: list[tuple[Access, Access]] = []
-    _sources(root, count(), found)
-    return found
+    walk = _Walk()
+    walk.sources(root)
+    return walk.joined
 
 
-def _sources(  # noqa: PLR0911  (one case a kind)
-    node: plan.Node, scans: Iterator[int], found: list[tuple[Access, Access]]
-) -> Sources:
-    if isinstance(node, plan.Scan):
-        number = next(scans)
-        return [(number, column) for column in range(len(node.types))]
-    children = [_sources(child, scans, found) for child in node.children]
-    match node:
-        case plan.Filter() | plan.Sort():
-            return children[0]
-        case plan.Project():
-            return [children[0][part.index] if isinstance(part, Column) else None for part in node.expressions]
-        case plan.Aggregate():
-            return [
-                children[0][part.index] if isinstance(part, Column) and part in node.keys else None for part in node.outputs
-            ]
-        case plan.Join():
-            _joined(node, children[0], children[1], found)
-            if node.kind in ("semi", "anti"):
+def groupings(root: plan.Node) -> list[list[Access]]:
+    """For each aggregate, from the bottom: the accesses that its keys come from as they are, or that these are joined with."""
+    walk = _Walk()
+    walk.sources(root)
+    direct = ([access for access in keys if access is not None] for keys in walk.grouped)
+    return [[*keys, *(other for one, other in walk.joined if one in keys)] for keys in direct]
+
+
+@dataclass
+class _Walk:
+    scans: Iterator[int] = field(default_factory=count)
+    joined: list[tuple[Access, Access]] = field(default_factory=list)
+    grouped: list[Sources] = field(default_factory=list)
+
+    def sources(self, node: plan.Node) -> Sources:  # noqa: PLR0911  (one case a kind)
+        if isinstance(node, plan.Scan):
+            number = next(self.scans)
+            return [(number, column) for column in range(len(node.types))]
+        children = [self.sources(child) for child in node.children]
+        match node:
+            case plan.Filter() | plan.Sort():
                 return children[0]
-            if node.kind == "inner":
-                return [*children[0], *children[1]]
-            if node.kind == "left":
-                return [*children[0], *[None] * len(children[1])]
-    return [None] * len(node.types)
+            case plan.Project():
+                return [children[0][part.index] if isinstance(part, Column) else None for part in node.expressions]
+            case plan.Aggregate():
+                self.grouped.append([children[0][key.index] for key in node.keys if isinstance(key, Column)])
+                return [
+                    children[0][part.index] if isinstance(part, Column) and part in node.keys else None for part in node.outputs
+                ]
+            case plan.Join():
+                _joined(node, children[0], children[1], self.joined)
+                if node.kind in ("semi", "anti"):
+                    return children[0]
+                if node.kind == "inner":
+                    return [*children[0], *children[1]]
+                if node.kind == "left":
+                    return [*children[0], *[None] * len(children[1])]
+        return [None] * len(node.types)
 
 
 def _joined(node: plan.Join, left: Sources, right: Sources, found: list[tuple[Access, Access]]) -> None:

@@ -1,11 +1,13 @@
 """Makes partitions and sketches: checks what a query allows, cuts tables where they are not cut yet, and chooses columns.
 
-If the answer of a query shows an attribute, it shows that of every row that was needed: so the size of a sketch by that column
-is known before it is made.
+How large a sketch by a column would be is estimated from a sample. Where there can be none, it may be known from the answer: if
+that shows an attribute, it shows the attribute of every row that was needed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -14,15 +16,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.delta import one_batch
-from headwater.errors import InvalidOption, NotSupported
+from headwater.errors import InvalidOption, NotSupported, UnsafeSketch
 from headwater.sketches.tuning import Tuning
+from headwater.skipping.estimating import estimates
 from headwater.skipping.partitioning import Attribute, column_of, partition_at, partition_of, require_count
 from headwater.skipping.reading import Ranges, is_possible
-from headwater.skipping.sketching import chosen, known_partition, safe_and_visible, scans_of, sketch_query, template_of, wanted
+from headwater.skipping.sketching import (
+    candidates,
+    chosen,
+    known_partition,
+    safe_and_visible,
+    scans_of,
+    sketch_query,
+    template_of,
+    wanted,
+)
 from headwater.skipping.uses import MOST, Use, counts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from headwater.algebra.plan import Node
     from headwater.annotations.fragments import Partition
@@ -30,7 +42,7 @@ if TYPE_CHECKING:
     from headwater.frontend.catalyst import Query
     from headwater.runtime.catalog import Catalog, TableEntry
     from headwater.session import Session
-    from headwater.sketches.captured import Captured
+    from headwater.sketches.captured import Captured, Estimate
     from headwater.sketches.facts import Access, Guard
     from headwater.skipping.sketching import On
 
@@ -40,6 +52,23 @@ BEST = 1_000_000
 _OFTEN = 5
 # How the names of sketches begin that come by themselves.
 _LEARNT = "auto_"
+# Of a table of fewer rows, the usual number of fragments is as good as any.
+_LARGE = 100_000
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """By what a sketch is to be made: columns, the number of fragments of each, and the estimates that these come from."""
+
+    on: On
+    fragments: int | Mapping[tuple[str, str], int] | None
+    estimates: tuple[Estimate, ...] = ()
+
+    def count(self, table: str, column: str) -> int | None:
+        """Into how many fragments a table is cut by a column; None for the usual number."""
+        if self.fragments is None or isinstance(self.fragments, int):
+            return self.fragments
+        return self.fragments.get((table.lower(), column))
 
 
 @dataclass
@@ -64,19 +93,17 @@ class Capturing:
         now = self.session.snapshot
         return Attribute(table, column, self.session.rows_of(table, now), now.total(table))
 
-    def sketched(  # noqa: PLR0913  (each a choice of its own)
+    def sketched(
         self,
         now: Catalog,
         query: Query,
-        on: On,
-        fragments: int | None,
+        by: Chosen,
         *,
         witnesses: bool = False,
-        tuning: Tuning = Tuning(),  # noqa: B008  (a value)
+        tuning: Tuning | None = None,
     ) -> tuple[Catalog, Query, Any]:
         """The catalog with the partitions that a sketch needs, the query that is the sketch, and what it is."""
-        require_count(fragments)
-        accesses = wanted(now, query, on)
+        accesses = wanted(now, query, by.on)
         if query.root is not None and not is_possible(query.root):
             raise NotSupported(
                 "a query with a scalar subquery, recursion, a Python function or a limit of nested values is answered without "
@@ -88,13 +115,15 @@ class Capturing:
         partitions: dict[Access, Partition] = {}
         for access in choice.accesses:
             table = now.tables[scans[access[0]].source.lower()]
+            fragments = by.count(table.name, table.arrow.names[access[1]])
             found = known_partition(now, table, access[1], fragments)
             if found is None:
                 found = partition_of(now, self._attribute(table, access[1]), fragments)
                 now = replace(now, partitions=(*now.partitions, found))
             partitions[access] = found
-        made = replace(choice, witnesses=witnesses, tuning=tuning)
-        return now, *sketch_query(now, query, made, partitions, self.session.engines.type_of)
+        made = replace(choice, witnesses=witnesses, tuning=tuning or Tuning())
+        asked, captured = sketch_query(now, query, made, partitions, self.session.engines.type_of)
+        return now, asked, replace(captured, estimates=by.estimates)
 
     def holds(self, guard: Guard) -> bool:
         """Whether a fact is true of a table now."""
@@ -112,8 +141,49 @@ class Capturing:
         end = (ends["min"] if guard.kind == "≥ 0" else ends["max"]).as_py()
         return end is None or bool(end >= 0 if guard.kind == "≥ 0" else end <= 0)
 
-    def choose(self, query: Query, answer: pa.Table) -> On | None:
-        """The table and column by which a sketch leaves the fewest rows, by the answer; None if none leaves out enough."""
+    def choose(
+        self, query: Query, fragments: int | None, answer: Callable[[], pa.Table] | None, *, witnesses: bool = False
+    ) -> Chosen | None:
+        """The table and column by which a sketch leaves the fewest rows, and by how many fragments; None if it leaves too many.
+
+        That is estimated from a sample or, where there can be none, known from the answer for the columns that it shows.
+        """
+        if query.root is None or not is_possible(query.root):
+            return None
+        now, scans = self.session.snapshot, scans_of(query.root)
+        listed = [(scans[number].source.lower(), column) for number, column in candidates(now.catalog, query.root)]
+        found = estimates(self.session, query, dict.fromkeys(listed), fragments, witnesses=witnesses)
+        every = tuple(told.estimate for told in found)
+        for best in (told.estimate for told in found if told.left <= MOST):
+            on = {now.tables[best.table].name: best.column}
+            with suppress(UnsafeSketch):
+                # What is true of a sample need not be true of all rows.
+                chosen(now.catalog, query.root, wanted(now.catalog, query, on), self.holds)
+                return Chosen(on, {(best.table, best.column): best.fragments}, (best, *(e for e in every if e is not best)))
+        shown = None if found or answer is None else self._shown(query, answer())
+        return None if shown is None else Chosen(shown, fragments)
+
+    def are_large(self, on: On) -> bool:
+        """Whether one of the tables has so many rows that it matters into how many fragments it is cut."""
+        now = self.session.snapshot
+        tables = [now.tables.get(name.lower()) for name in on if isinstance(name, str)] if isinstance(on, Mapping) else []
+        return any(table is not None and now.total(table) >= _LARGE for table in tables)
+
+    def counted(self, query: Query, on: On, *, witnesses: bool = False) -> Chosen:
+        """The columns that were named, with the number of fragments that a sample suggests for those that are not yet cut."""
+        now = self.session.snapshot
+        accesses = wanted(now.catalog, query, on)
+        assert query.root is not None
+        scans = scans_of(query.root)
+        named = dict.fromkeys((scans[number].source.lower(), column) for number, column in accesses)
+        places = [(name, i) for name, i in named if known_partition(now.catalog, now.tables[name], i, None) is None]
+        if not places or not is_possible(query.root):
+            return Chosen(on, None)
+        found = [told.estimate for told in estimates(self.session, query, dict.fromkeys(places), None, witnesses=witnesses)]
+        return Chosen(on, {(each.table, each.column): each.fragments for each in found}, tuple(found))
+
+    def _shown(self, query: Query, answer: pa.Table) -> On | None:
+        """The best of the columns that the answer shows; None if none leaves out enough."""
         assert query.root is not None
         now = self.session.snapshot
         scans = scans_of(query.root)
@@ -152,10 +222,10 @@ class Capturing:
         self.seen[kind] = self.seen.get(kind, 0) + 1
         if self.seen[kind] != self.often:
             return
-        on = self.choose(query, answer.arrow())
-        if on is not None:
+        found = self.choose(query, None, answer.arrow)
+        if found is not None:
             number = next(i for i in count(1) if f"{_LEARNT}{i}" not in now.entries)
-            self.session.create_sketch(f"{_LEARNT}{number}", query.text, on=on)
+            self.session.define_sketch(f"{_LEARNT}{number}", query.text, found)
 
 
 def tuning_of(*, key_filter: bool, push_down: bool, best: int | None) -> Tuning:

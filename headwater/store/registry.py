@@ -43,7 +43,7 @@ _GROUPS: Mapping[str, tuple[type, ...]] = {
         *(plan.Equal, plan.MultiJoin, plan.Aggregate, plan.SortKey, plan.Window, plan.Sort, plan.Limit, plan.Scalar),
         *(plan.Opaque, plan.Recursive, plan.Relation, plan.Limits, plan.Fixpoint, plan.Explained),
     ),
-    "sketch": (fragments.Partition, facts.Guard, captured.Covered, captured.Captured, tuning.Tuning),
+    "sketch": (fragments.Partition, facts.Guard, captured.Covered, captured.Estimate, captured.Captured, tuning.Tuning),
     "stage": (stages.Columns,),
     "recipe": (
         *(recipes.Fused, recipes.Mask, recipes.OfNode, recipes.OfGroups, recipes.OfWindows),

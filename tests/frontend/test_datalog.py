@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import headwater as hw
 from headwater.cli import app
-from headwater.errors import InvalidProgram, InvalidQuery, NotStratified
+from headwater.errors import EvaluationFailed, InvalidProgram, InvalidQuery, NotStratified, RecursionLimit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,6 +95,30 @@ def test_negation_and_aggregates(session: hw.Session) -> None:
     assert sorted(program.views["sizes"].rows()) == [("a", 2), ("b", 2), ("c", 2), ("d", 3)]
 
 
+def test_what_is_easily_got_wrong(session: hw.Session) -> None:
+    """Names in another case, columns of one name, constants as groups, terms before their variables, and `_` in aggregates."""
+    program = session.datalog(
+        """
+        paid(ann, 1, 5).  paid(ann, 2, 5).  paid(bob, 3, 7).
+        reachesAll(X, Y) :- link(X, Y, _).
+        reachesall(X, Z) :- reachesAll(X, Y), link(Y, Z, _).
+        thrice(X, X_3, X) :- paid(X, X_3, _).
+        marked(K, X, min<C>) :- link(X, _, C), K = 2.
+        before(X) :- paid(X, N + 1, _), paid(_, N, _).
+        total(X, sum<C>) :- paid(X, _, C).
+        many(count<*>) :- link(_, _, _).
+        """
+    )
+    answers = {name: sorted(view.rows()) for name, view in program.views.items()}
+    assert answers["reachesAll"] == [(x, y) for x in "abcd" for y in "abc"]
+    assert program.views["thrice"].schema.names == ["x", "x_3", "x_4"]
+    assert answers["thrice"] == [("ann", 1, "ann"), ("ann", 2, "ann"), ("bob", 3, "bob")]
+    assert answers["marked"] == [(2, "a", 1), (2, "b", 1), (2, "c", 1), (2, "d", 2)]
+    assert answers["before"] == [("ann",), ("bob",)]
+    assert answers["total"] == [("ann", 10), ("bob", 7)]
+    assert answers["many"] == [(5,)]
+
+
 def test_mutual_recursion(session: hw.Session) -> None:
     program = session.datalog(
         """
@@ -126,6 +150,9 @@ def test_mutual_recursion(session: hw.Session) -> None:
         ("p(X).", "line 1, column 1: a fact of 'p' consists of constants"),
         ("p(1). p(a).", "line 1, column 1: column 1 of 'p' is BIGINT and STRING in its facts"),
         ("p(X) :- link(X, _, _), 3.", "line 1, column 25: expected a comparison"),
+        ("p(X) :- Link(X, _, _).", "line 1, column 13: expected .*: names of predicates begin with a small letter"),
+        ("p(X) :- link(X, _, _), contains(X, 'a').", r"column 24: there is no predicate.* stands in .* contains\(…\) = true"),
+        ("p(1).\np(9223372036854775808).", "line 2, column 3: 9223372036854775808 is no BIGINT"),
     ],
 )
 def test_bad_programs(session: hw.Session, text: str, said: str) -> None:
@@ -138,10 +165,22 @@ def test_bad_programs(session: hw.Session, text: str, said: str) -> None:
 def test_what_the_engine_refuses_says_where(session: hw.Session) -> None:
     with pytest.raises(NotStratified, match="line 2, column 1, the rules of 'won': 'won' → 'won'"):
         session.datalog("\nwon(X) :- link(X, _, _).\nwon(X) :- link(X, Y, _), not won(Y).")
+    with pytest.raises(NotStratified, match="line 1, column 1, the rules of 'won': 'won' → 'won', through negation"):
+        session.datalog("won(X) :- link(X, Y, _), not won(Y).")
+    with pytest.raises(NotStratified, match="the rules of 'a': 'a' → 'b' → 'a', through negation"):
+        session.datalog("a(X) :- link(X, _, _), not b(X). b(X) :- link(X, _, _), not a(X).")
+    with pytest.raises(InvalidQuery, match="line 1, column 1, the rules of 'p': the recursion of 'p' begins nowhere"):
+        session.datalog("p(X) :- p(Y), link(X, Y, _).")
     with pytest.raises(NotStratified, match="the aggregate count"):
         session.datalog("n(X, 1) :- link(X, _, _). n(X, count<Y>) :- n(Y, _), link(X, Y, _).")
     with pytest.raises(InvalidQuery, match="line 1, column 13, the rules of 'p'"):
         session.datalog("q(1).       p(X) :- link(X, _, _), q(Y), Y + true > 1.")
+    with pytest.raises(InvalidQuery, match="line 2, column 1, the question: "):
+        session.datalog("q(1).\n?- q(X), X + true > 1.")
+    with pytest.raises(RecursionLimit, match=r"line 1, column 1, the rules of 'n': .* about to add \(10001,\)"):
+        session.datalog("n(1). n(X) :- n(Y), X = Y + 1.")
+    with pytest.raises(EvaluationFailed, match="line 1, column 13, the rules of 'p': "):
+        session.datalog("q(1).       p(Z) :- q(X), Z = 1 / (X - 1).")
     assert not session.views()
     assert list(session.tables()) == ["link"]
 

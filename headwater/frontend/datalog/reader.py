@@ -47,6 +47,7 @@ _TOKEN = re.compile(
 )
 _COMPARISONS = ("=", "!=", "<>", "<=", ">=", "<", ">")
 _AGGREGATES = ("min", "max", "sum", "avg", "count")
+_SMALL = ": names of predicates begin with a small letter, or stand in backquotes"
 _VALUES: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 _ESCAPES = {"n": "\n", "t": "\t"}
 
@@ -144,7 +145,8 @@ class _Reader:
         left = self._term()
         operator = self._next
         if operator.text not in _COMPARISONS:
-            raise self._unexpected("a comparison, or a predicate with its columns")
+            small = operator.text == "(" and isinstance(left, Variable)
+            raise self._unexpected(f"a comparison, or a predicate with its columns{_SMALL if small else ''}")
         self._position += 1
         return Comparison("!=" if operator.text == "<>" else operator.text, left, self._term(), token.at)
 
@@ -161,8 +163,7 @@ class _Reader:
     def _predicate(self) -> str:
         token = self._next
         if token.kind not in ("word", "quoted"):
-            hint = ": names of predicates begin with a small letter, or stand in backquotes" if token.kind == "variable" else ""
-            raise self._unexpected(f"a predicate{hint}")
+            raise self._unexpected(f"a predicate{_SMALL if token.kind == 'variable' else ''}")
         self._position += 1
         return token.text.strip("`")
 

@@ -5,12 +5,14 @@
 
 A variable is the first column it stands at; at the others it must be equal. In the head, `min<C>` and `max<C>` are taken over
 all solutions of the body, `count<C>` counts different values, `count<*>`, `sum<C>` and `avg<C>` are taken over its different
-solutions. Predicates are sets. Users' names are quoted and their texts are literals: nothing of them is pasted.
+solutions, to which each `_` belongs. Predicates are sets. Users' names are quoted and their texts are literals: nothing of
+them is pasted.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from headwater.frontend.datalog.reader import error_at
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     Columns = Mapping[str, tuple[str, ...]]
 
+_BIGINT = 1 << 63
 _TYPES = {bool: "BOOLEAN", int: "BIGINT", float: "DOUBLE", str: "STRING"}
 
 
@@ -48,9 +51,10 @@ class Defined:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked."""
+    """What is asked, by its query; `at` says where."""
 
     query: str
+    at: int
 
 
 def translated(program: Program, tables: Columns) -> tuple[list[Stated], list[Defined], list[Question]]:
@@ -62,8 +66,11 @@ class _Translation:
     def __init__(self, program: Program, tables: Columns) -> None:
         self._program = program
         self._rules: dict[str, list[Rule]] = {}
+        spelt: dict[str, str] = {}
         for rule in program.rules:
-            self._rules.setdefault(rule.head.predicate, []).append(rule)
+            name = spelt.setdefault(rule.head.predicate.lower(), rule.head.predicate)
+            self._rules.setdefault(name, []).append(rule)
+        self._spelt = spelt
         self._columns: dict[str, tuple[str, ...]] = {name.lower(): columns for name, columns in tables.items()}
         for name, rules in self._rules.items():
             if name.lower() in self._columns:
@@ -80,10 +87,11 @@ class _Translation:
         stated = [self._stated(name) for name in facts]
         groups = _groups({name: self._read(name) for name in self._rules if name not in facts})
         defined = [self._defined(name, group) for group in groups for name in group]
-        return stated, defined, [Question(self._select(goal)) for goal in self._program.goals]
+        return stated, defined, [Question(self._select(goal), goal.at) for goal in self._program.goals]
 
     def _read(self, name: str) -> set[str]:
-        return {part.predicate for rule in self._rules[name] for part in rule.body if isinstance(part, Atom)}
+        atoms = [part for rule in self._rules[name] for part in rule.body if isinstance(part, Atom)]
+        return {self._spelt.get(atom.predicate.lower(), atom.predicate) for atom in atoms}
 
     # -- facts
 
@@ -94,6 +102,10 @@ class _Translation:
             for term in rule.head.terms:
                 if not isinstance(term, Constant):
                     raise self._error(rule.head.at, f"a fact of {name!r} consists of constants; a rule has a body after :-")
+                if isinstance(term.value, int) and not -_BIGINT <= term.value < _BIGINT:
+                    raise self._error(
+                        term.at, f"{term.value} is no BIGINT; write it as {float(term.value)!r}, a DOUBLE, or as a text"
+                    )
                 row.append(term.value)
             rows.append(tuple(row))
         kinds = [self._kind(name, i, [row[i] for row in rows]) for i in range(len(rows[0]))]
@@ -143,12 +155,14 @@ class _Translation:
             return f"SELECT {_aliased(terms, names)}{scope.tail()}"
         tail = scope.tail()
         if any(aggregate.name in ("sum", "avg") or aggregate.term is None for aggregate in aggregates):
-            inner = ", ".join(f"{sql} AS {quote(f'v{i}')}" for i, sql in enumerate(scope.values.values()))
+            solution = [*scope.values.values(), *scope.anonymous] or ["true"]
+            inner = ", ".join(f"{sql} AS {quote(f'v{i}')}" for i, sql in enumerate(solution))
             for i, variable in enumerate(scope.values):
                 scope.values[variable] = f"s.{quote(f'v{i}')}"
             tail = f" FROM (SELECT DISTINCT {inner}{tail}) AS s"
         shown = [self._aggregate(term, scope) if isinstance(term, Aggregate) else scope.sql(term) for term in rule.head.terms]
-        keys = [scope.sql(term) for term in rule.head.terms if not isinstance(term, Aggregate | Constant)]
+        # Spark takes a whole number in GROUP BY for the number of a column.
+        keys = [scope.sql(term) for term in rule.head.terms if not (isinstance(term, Aggregate) or scope.is_constant(term))]
         grouped = f" GROUP BY {', '.join(keys)}" if keys else " HAVING count(*) > 0"
         return f"SELECT {_aliased(shown, names)}{tail}{grouped}"
 
@@ -163,7 +177,11 @@ class _Translation:
     def columns_of(self, atom: Atom) -> tuple[str, ...]:
         if atom.predicate.lower() not in self._columns:
             known = ", ".join(repr(name) for name in self._columns) or "none"
-            raise self._error(atom.at, f"there is no predicate, table or view {atom.predicate!r}; there are: {known}")
+            raise self._error(
+                atom.at,
+                f"there is no predicate, table or view {atom.predicate!r}; there are: {known}. "
+                f"A function stands in a comparison, as in {atom.predicate}(…) = true",
+            )
         self._require_width(atom.predicate, len(atom.terms), atom.at)
         return self._columns[atom.predicate.lower()]
 
@@ -186,17 +204,19 @@ class _Scope:
     def __init__(self, translation: _Translation, body: Sequence[Atom | Comparison]) -> None:
         self._translation = translation
         self.values: dict[str, str] = {}
+        self.anonymous: list[str] = []
+        self._constants: set[str] = set()
         self._read: list[str] = []
         self._conditions: list[str] = []
-        for atom in body:
-            if isinstance(atom, Atom) and not atom.negated:
-                self._join(atom)
+        computed = [pair for atom in body if isinstance(atom, Atom) and not atom.negated for pair in self._join(atom)]
         waiting = [part for part in body if isinstance(part, Comparison)]
         while waiting:
             ready = [part for part in waiting if self._assign(part)]
             if not ready:
                 break
             waiting = [part for part in waiting if part not in ready]
+        for place, term in computed:
+            self._conditions.append(f"{place} = {self.sql(term)}")
         for part in waiting:
             operator = "<>" if part.operator == "!=" else part.operator
             self._conditions.append(f"{self.sql(part.left)} {operator} {self.sql(part.right)}")
@@ -209,23 +229,23 @@ class _Scope:
         read = f" FROM {' CROSS JOIN '.join(self._read)}" if self._read else ""
         return read + (f" WHERE {' AND '.join(self._conditions)}" if self._conditions else "")
 
-    def _join(self, atom: Atom) -> None:
+    def _join(self, atom: Atom) -> list[tuple[str, Term]]:
+        """Joins what the atom reads; gives the columns that must equal terms, which may need variables of other atoms."""
         alias = f"t{len(self._read)}"
         columns = self._translation.columns_of(atom)
         self._read.append(f"{quote(atom.predicate)} AS {alias}")
-        later = []
+        computed: list[tuple[str, Term]] = []
         for term, column in zip(atom.terms, columns, strict=True):
             place = f"{alias}.{quote(column)}"
             if not isinstance(term, Variable):
-                later.append((place, term))
+                computed.append((place, term))
             elif term.name == "_":
-                continue
+                self.anonymous.append(place)
             elif term.name in self.values:
                 self._conditions.append(f"{place} = {self.values[term.name]}")
             else:
                 self.values[term.name] = place
-        for place, term in later:
-            self._conditions.append(f"{place} = {self.sql(term)}")
+        return computed
 
     def _assign(self, part: Comparison) -> bool:
         """Gives a variable without a value the other side of an equality, if that has one."""
@@ -234,8 +254,14 @@ class _Scope:
         for variable, term in ((part.left, part.right), (part.right, part.left)):
             if isinstance(variable, Variable) and variable.name not in (*self.values, "_") and self._has_value(term):
                 self.values[variable.name] = f"({self.sql(term)})"
+                if self.is_constant(term):
+                    self._constants.add(variable.name)
                 return True
         return False
+
+    def is_constant(self, term: Term) -> bool:
+        """Whether a term is a constant, or a variable that was given one."""
+        return isinstance(term, Constant) or (isinstance(term, Variable) and term.name in self._constants)
 
     def _has_value(self, term: Term) -> bool:
         match term:
@@ -298,7 +324,7 @@ def _names(rules: Sequence[Rule]) -> tuple[str, ...]:
     for i, term in enumerate(rules[0].head.terms):
         inner = term.term if isinstance(term, Aggregate) else term
         name = inner.name.lower() if isinstance(inner, Variable) and inner.name != "_" else f"c{i + 1}"
-        names.append(name if name not in names else f"{name}_{i + 1}")
+        names.append(next(free for free in chain([name], (f"{name}_{j}" for j in count(i + 1))) if free not in names))
     return tuple(names)
 
 

@@ -198,16 +198,15 @@ def _read_strategy(reader: Reader) -> str:
 
 
 def _read_create_sketch(reader: Reader) -> CreateSketch:
-    """`name ON table (column, …), … [WITH (option = value, …)] FOR query`."""
+    """`name [ON table (column, …), …] [WITH (option = value, …)] FOR query`."""
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     name = reader.name("the name of a sketch")
-    reader.expect("ON")
     on = []
-    while True:
+    named = reader.accept("ON")
+    while named:
         table = reader.name("a table name")
         on.append((table, reader.names("a column name")))
-        if not reader.accept(","):
-            break
+        named = reader.accept(",")
     options: dict[str, int | str | bool] = {}
     if reader.accept("WITH"):
         reader.expect("(")
