@@ -121,7 +121,7 @@ def test_paths_on_a_cycle_have_no_end(session: hw.Session) -> None:
 
 
 def test_a_cycle_of_negative_costs_is_stopped_soon(session: hw.Session) -> None:
-    """Names have no compiled rounds: a million of them, which is what the limit allows, would take an hour."""
+    """Names have no compiled rounds: the limit allows a million of them, which take many minutes."""
     session.create_table("way", "a STRING, b STRING, cost INT")
     cheapest = session.create_view(
         "cheapest",
