@@ -20,3 +20,11 @@ if TYPE_CHECKING:
 def compiled(function: Function) -> Function:
     """The function as machine code."""
     return cast("Function", njit(cache=True, nogil=True)(function))
+
+
+def inner(function: Function) -> Function:
+    """The same for a part of compiled functions, which only these call: it makes no arrays, and gives none.
+
+    So it need not count who holds the arrays that it uses: for a loop over rows, that would be most of its work.
+    """
+    return cast("Function", njit(cache=True, _nrt=False)(function))  # type: ignore[call-overload]
