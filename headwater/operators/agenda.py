@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from headwater.compiled import compiled, inner
-from headwater.operators.groups import BEST, CONTENDS, roomy
+from headwater.operators.groups import BEST, CONTENDS, copy_rows, roomy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,7 +108,7 @@ def next_due(agenda: Agenda, batch: Int64s) -> tuple[Int64s, int, int]:
     batch = roomy(batch, sizes[WAITING])
     if sizes[LOST] == 0:
         count = sizes[WAITING]
-        batch[:count] = waiting[:count]
+        copy_rows(waiting, count, batch)
         sizes[WAITING] = 0
         return batch, count, LAST
     now = waiting[0, DUE]

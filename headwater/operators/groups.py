@@ -76,8 +76,16 @@ def roomy(rows: Int64s, count: int) -> Int64s:
     if count <= rows.shape[0]:
         return rows
     more = np.empty((max(count, 2 * rows.shape[0]), rows.shape[1]), np.int64)
-    more[: rows.shape[0]] = rows
+    copy_rows(rows, rows.shape[0], more)
     return more
+
+
+@inner
+def copy_rows(rows: Int64s, count: int, others: Int64s) -> None:
+    """Has others begin with so many of the rows. A loop: what NumPy has for it takes long to compile."""
+    for i in range(count):
+        for c in range(rows.shape[1]):
+            others[i, c] = rows[i, c]
 
 
 @compiled

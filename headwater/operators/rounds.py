@@ -106,7 +106,7 @@ def run(
     del held
     status = known.sizes[STATUS]
     if status == ENDLESS:
-        which, row = row_of(fixpoint, known, relations, *last.tolist())
+        which, row = row_of(fixpoint, known, relations, *last[:2].tolist())
         raise fixpoint.endless(which, row, of_rows=bool(figures[_ROWS] > fixpoint.rows))
     if status != FINE:
         return None
@@ -164,13 +164,13 @@ def _epoch(
             continue
         if not _is_bounded(emitted, made, figures, rounds, rows, known.sizes[GROUPS]):
             known.sizes[STATUS] = ENDLESS
-            return known, figures, emitted[made - 1, :2].copy()
+            return known, figures, emitted[made - 1]
         derived, found, lines, others = followed(
             emitted, made, known.groups, known.sizes, relations, program, stored, derived, lines, others
         )
         known = counted(known, derived, found, relations, stored)
         agenda = _classified(known, agenda, relations)
-    return known, figures, emitted[0, :2].copy()
+    return known, figures, emitted[0]
 
 
 @inner
