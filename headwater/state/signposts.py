@@ -29,10 +29,12 @@ _APART = 4
 class Signposts:
     """The posts of one run."""
 
-    __slots__ = ("_posts",)
+    __slots__ = ("_posts", "line")
 
     def __init__(self) -> None:
         self._posts: Posts | None = None
+        self.line: tuple[int, ...] | None = None
+        """What loops are told of the run (`stored`), once somebody asked."""
 
     def along(self, hashes: Hashes) -> Posts | None:
         """One for each prefix of as many bits as it takes, and one for the end; None where they are of no use."""

@@ -20,7 +20,6 @@ from numba import types, uint64
 from numba.extending import intrinsic
 
 from headwater.compiled import inner
-from headwater.state.blocks import format_of
 from headwater.state.loops import HIGH, LOW
 
 if TYPE_CHECKING:
@@ -49,27 +48,30 @@ class Stored(NamedTuple):
 def stored(arrangements: Sequence[Arrangement]) -> tuple[Stored, list[Run]]:
     """The arrangements as tables, and the runs to hold; columns of no fixed width have no place."""
     held: list[Run] = []
-    runs: list[tuple[int, ...]] = []
     spans = np.empty((len(arrangements), 2), np.int64)
     widest = max((len(each.schema.types) for each in arrangements), default=0)
     keys, places = np.zeros((len(arrangements), widest), np.int64), np.full((len(arrangements), widest, 3), -1, np.int64)
     for number, arrangement in enumerate(arrangements):
-        spans[number, 0] = len(runs)
-        for run in arrangement.runs:
-            held.append(run)
-            words = run.block.words
-            if not (words.flags.c_contiguous and run.hashes.flags.c_contiguous):
-                raise ValueError("The lines of a run are not in one piece.")
-            weights = 0 if run.is_uniform else _address(run.weights)
-            posts = run.signposts.along(run.hashes)
-            ways = (0, 0) if posts is None else (_address(posts), 65 - len(posts).bit_length())
-            runs.append((_address(run.hashes), _address(words), weights, len(run), words.shape[1], int(run.weights[0]), *ways))
-        spans[number, 1] = len(runs)
+        spans[number] = len(held), len(held) + len(arrangement.runs)
+        held += arrangement.runs
         keys[number, : len(arrangement.key)] = arrangement.key
-        for column, place in enumerate(format_of(tuple(arrangement.schema.types)).places):
-            if place.kind is not None:
-                places[number, column] = place.at // 2, place.size, place.flag
+        found = arrangement.format.table
+        places[number, : len(found)] = found
+    # Runs never change: what is said of one is found once.
+    runs = [run.signposts.line or _described(run) for run in held]
     return Stored(np.array(runs, np.int64).reshape(-1, 8), spans, keys, places), held
+
+
+def _described(run: Run) -> tuple[int, ...]:
+    words = run.block.words
+    if not (words.flags.c_contiguous and run.hashes.flags.c_contiguous):
+        raise ValueError("The lines of a run are not in one piece.")
+    weights = 0 if run.is_uniform else _address(run.weights)
+    posts = run.signposts.along(run.hashes)
+    ways = (0, 0) if posts is None else (_address(posts), 65 - len(posts).bit_length())
+    line = (_address(run.hashes), _address(words), weights, len(run), words.shape[1], int(run.weights[0]), *ways)
+    run.signposts.line = line
+    return line
 
 
 def _address(array: NDArray[Any]) -> int:
