@@ -20,3 +20,13 @@ if TYPE_CHECKING:
 def compiled(function: Function) -> Function:
     """The function as machine code."""
     return cast("Function", njit(cache=True, nogil=True)(function))
+
+
+def inner(function: Function) -> Function:
+    """The same for a part of compiled functions, which makes no arrays, and gives none; Python cannot call it, and must not.
+
+    So it need not count who holds the arrays that it uses: for a loop over rows, that would be most of its work. And it takes
+    less time to compile.
+    """
+    made = njit(cache=True, _nrt=False, no_cfunc_wrapper=True, no_cpython_wrapper=True)  # type: ignore[call-overload]
+    return cast("Function", made(function))

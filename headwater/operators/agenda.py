@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from headwater.compiled import compiled
-from headwater.operators.groups import BEST, CONTENDS, roomy
+from headwater.compiled import compiled, inner
+from headwater.operators.groups import BEST, CONTENDS, copy_rows, roomy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +43,7 @@ def nothing_due() -> Agenda:
     return Agenda(np.empty((256, 3), np.int64), np.empty((256, 3), np.int64), np.zeros(3, np.int64))
 
 
-@compiled
+@inner
 def noted(
     groups: Int64s,
     group: int,
@@ -66,7 +66,7 @@ def noted(
         push(contending, sizes, CONTENDING, value, group, 0)
 
 
-@compiled
+@inner
 def push(heap: Int64s, sizes: Int64s, which: int, due: int, group: int, losing: int) -> None:
     at = sizes[which]
     sizes[which] += 1
@@ -76,13 +76,13 @@ def push(heap: Int64s, sizes: Int64s, which: int, due: int, group: int, losing: 
     heap[at, DUE], heap[at, GROUP], heap[at, LOSING] = due, group, losing
 
 
-@compiled
+@inner
 def _copy(heap: Int64s, at: int, other: Int64s, to: int) -> None:
     for c in range(3):
         other[to, c] = heap[at, c]
 
 
-@compiled
+@inner
 def pop(heap: Int64s, sizes: Int64s, which: int) -> None:
     """Takes the first off a heap."""
     sizes[which] -= 1
@@ -105,18 +105,23 @@ def pop(heap: Int64s, sizes: Int64s, which: int) -> None:
 def next_due(agenda: Agenda, batch: Int64s) -> tuple[Int64s, int, int]:
     """The groups of the next round, and which that is; all that wait, in the last round, if none can be lost any more."""
     waiting, _, sizes = agenda
+    batch = roomy(batch, sizes[WAITING])
     if sizes[LOST] == 0:
         count = sizes[WAITING]
-        batch = roomy(batch, count)
-        batch[:count] = waiting[:count]
+        copy_rows(waiting, count, batch)
         sizes[WAITING] = 0
         return batch, count, LAST
-    now, count = waiting[0, DUE], 0
+    now = waiting[0, DUE]
+    return batch, _taken(waiting, sizes, now, batch), now
+
+
+@inner
+def _taken(waiting: Int64s, sizes: Int64s, now: int, batch: Int64s) -> int:
+    """Takes off the groups that wait for a round, and how many these are."""
+    count = 0
     while sizes[WAITING] > 0 and waiting[0, DUE] == now:
-        if count == batch.shape[0]:
-            batch = roomy(batch, count + 1)
         _copy(waiting, 0, batch, count)
         sizes[LOST] -= waiting[0, LOSING]
         count += 1
         pop(waiting, sizes, WAITING)
-    return batch, count, now
+    return count

@@ -1,8 +1,9 @@
 """Groups of a fixpoint in one table while compiled rounds last: rows of a set, or keys of best values, with their derivations.
 
-A group is read from the arrangement of its relation when it is first met, and is all here then. A mark, by which a group
-believes a value, is a derivation at a negative round, as in `settling`. Values are such that less is better: of a greatest
-value, the bits are turned round.
+Of a group that is met for the first time, its mark is read from the arrangement of its relation, by which it believes a value:
+a derivation at a negative round, as in `settling`. All others are read when something happens that may change what it believes,
+which for most groups is never; until then, a derivation is known by its change alone. Values are such that less is better: of a
+greatest value, the bits are turned round.
 
 Of millions of derivations, those of a group are in a place that no cache holds. So the places of many groups are searched for
 at once, a step for all of them before the next one: then the processor waits for many places at a time.
@@ -17,12 +18,22 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numba import uint64
 
-from headwater.compiled import compiled
+from headwater.compiled import compiled, inner
 from headwater.operators.settling import ruled
 from headwater.state.hashing import SEED
 from headwater.state.loops import NULL, mix
-from headwater.state.searching import lower_bound
-from headwater.state.stored import Stored, guessed, is_null, lines_of, nearer, read, weight_of
+from headwater.state.stored import (
+    Stored,
+    fetch,
+    fetch_lines,
+    fetch_post,
+    line_of,
+    lines_with,
+    near,
+    nulls_of,
+    read,
+    weight_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,19 +46,19 @@ if TYPE_CHECKING:
 # A row that was derived: relation, NULL bits, weight, round, then its columns.
 RELATION, NULLS, TIMES, DUE, FIRST = range(5)
 # A group: relation, NULL bits, then its hash, first derivation, whether it changed, the group that changed before it, the value
-# that contends, and its key.
-HASH, HEAD, CHANGED, BEFORE_IT, CONTENDS, BEST, KEY = range(2, 9)
+# that contends, the rank and the value of what it believes (rank −1: nothing), whether it is all here, and its key.
+HASH, HEAD, CHANGED, BEFORE_IT, CONTENDS, BEST, RANK, BELIEVED, WHOLE, KEY = range(2, 12)
 # A derivation: value, round, weight now and before, the next one of its group.
 VALUE, ROUND, WEIGHT, BEFORE, NEXT = range(5)
 # Of a relation: columns of its key, 1 or −1 if it has the least or the greatest value, columns in all.
 KEYS, ORDER, COLUMNS = range(3)
-# Counters: groups, derivations, the group that changed last, what went wrong.
-GROUPS, ENTRIES, LAST_CHANGED, STATUS = range(4)
+# Counters: groups, derivations, the group that changed last, how many have changed, what went wrong.
+GROUPS, ENTRIES, LAST_CHANGED, CHANGES, STATUS = range(5)
 FINE, STRANGE, ENDLESS, LARGE = range(4)
 # More derivations, or later rounds, are not for this.
 _MOST, _FAR = 1 << 26, 1 << 40
 # So many rows, and what surrounds their derivations, stay in the cache until they are counted.
-_AT_ONCE = 128
+_AT_ONCE = 256
 
 
 class Known(NamedTuple):
@@ -65,23 +76,38 @@ def roomy(rows: Int64s, count: int) -> Int64s:
     if count <= rows.shape[0]:
         return rows
     more = np.empty((max(count, 2 * rows.shape[0]), rows.shape[1]), np.int64)
-    more[: rows.shape[0]] = rows
+    copy_rows(rows, rows.shape[0], more)
     return more
 
 
+@inner
+def copy_rows(rows: Int64s, count: int, others: Int64s) -> None:
+    """Has others begin with so many of the rows. A loop: what NumPy has for it takes long to compile."""
+    for i in range(count):
+        for c in range(rows.shape[1]):
+            others[i, c] = rows[i, c]
+
+
 @compiled
-def none_known(width: int) -> Known:
-    sizes = np.zeros(4, np.int64)
+def none_known(width: int, count: int) -> Known:
+    """No groups yet, and room for what so many rows are likely to lead to."""
+    sizes, room = np.zeros(5, np.int64), 256
     sizes[LAST_CHANGED] = -1
-    return Known(np.full(512, -1, np.int64), np.empty((256, KEY + width), np.int64), np.empty((1024, 5), np.int64), sizes)
+    while room < 2 * count:
+        room *= 2
+    return Known(
+        np.full(2 * room, -1, np.int64), np.empty((room, KEY + width), np.int64), np.empty((4 * room, 5), np.int64), sizes
+    )
 
 
 class Ahead(NamedTuple):
-    """Of rows that are next: their hashes, their groups (−1: not known yet), and where runs have derivations of these."""
+    """Of rows that are next: their hashes and groups; groups that are read, and from where to where runs may have each."""
 
     hashes: NDArray[np.uint64]
     groups: Int64s
+    chosen: Int64s
     starts: Int64s
+    ends: Int64s
 
 
 @compiled
@@ -89,91 +115,167 @@ def counted(known: Known, derived: Int64s, count: int, relations: Int64s, stored
     """Adds rows that were derived to the derivations of their groups, which have changed then."""
     slots, groups, entries, sizes = known
     room = min(count, _AT_ONCE)
-    ahead = Ahead(np.empty(room, np.uint64), np.empty(room, np.int64), np.empty((room, stored.runs.shape[0]), np.int64))
-    for i in range(count):
-        relation = derived[i, RELATION]
-        keys, order = relations[relation, KEYS], relations[relation, ORDER]
-        if order != 0 and (derived[i, NULLS] >> keys) & 1:
-            sizes[STATUS] = STRANGE
+    ahead = Ahead(
+        np.empty(room, np.uint64),
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.empty((stored.runs.shape[0], room), np.int64),
+        np.empty((stored.runs.shape[0], room), np.int64),
+    )
+    for first in range(0, count, _AT_ONCE):
+        rows = derived[first : min(first + _AT_ONCE, count)]
+        status = _looked_over(rows, relations, sizes)
+        if status != FINE:
+            sizes[STATUS] = status
             break
-        if derived[i, DUE] >= _FAR or sizes[ENTRIES] >= _MOST:
-            sizes[STATUS] = LARGE
-            break
-        k = i % _AT_ONCE
-        if k == 0:
-            _look_ahead(slots, groups, derived, i, min(count - i, room), relations, stored, ahead)
-        group = ahead.groups[k]
-        if group < 0:
-            slots, groups, entries, group = _met(
-                slots, groups, entries, sizes, derived, i, keys, order, ahead.hashes[k], ahead.starts[k], stored
-            )
-        if sizes[ENTRIES] == entries.shape[0]:
-            entries = roomy(entries, sizes[ENTRIES] + 1)
-        best = 0 if order == 0 else derived[i, FIRST + keys] if order > 0 else ~derived[i, FIRST + keys]
-        add(entries, sizes, groups, group, best, derived[i, DUE], derived[i, TIMES])
-        if not groups[group, CHANGED]:
-            groups[group, CHANGED] = 1
-            groups[group, BEFORE_IT] = sizes[LAST_CHANGED]
-            sizes[LAST_CHANGED] = group
+        if 2 * (sizes[GROUPS] + len(rows)) > slots.size:
+            slots, groups = _spread(slots, groups, sizes[GROUPS], len(rows))
+        chosen = _meet(slots, groups, sizes, rows, relations, ahead)
+        needed = sizes[ENTRIES] + _searched(groups, chosen, stored, ahead) + len(rows)
+        if needed > entries.shape[0]:
+            entries = roomy(entries, needed)
+        _read(entries, sizes, groups, chosen, relations, stored, ahead, True)  # noqa: FBT003
+        chosen = _add_all(entries, sizes, groups, rows, relations, ahead)
+        needed = sizes[ENTRIES] + _searched(groups, chosen, stored, ahead)
+        if needed > entries.shape[0]:
+            entries = roomy(entries, needed)
+        _read(entries, sizes, groups, chosen, relations, stored, ahead, False)  # noqa: FBT003
     return Known(slots, groups, entries, sizes)
 
 
-@compiled
-def _look_ahead(
-    slots: Int64s, groups: Int64s, derived: Int64s, first: int, count: int, relations: Int64s, stored: Stored, ahead: Ahead
-) -> None:
-    """Finds the groups of rows, and where the arrangements have those that are not known."""
+@inner
+def _looked_over(rows: Int64s, relations: Int64s, sizes: Int64s) -> int:
+    """Whether rows are for this."""
+    status = LARGE if sizes[ENTRIES] >= _MOST else FINE
+    for i in range(len(rows)):
+        relation = rows[i, RELATION]
+        if rows[i, DUE] >= _FAR:
+            status = LARGE
+        if relations[relation, ORDER] != 0 and (rows[i, NULLS] >> relations[relation, KEYS]) & 1:
+            status = STRANGE
+    return status
+
+
+@inner
+def _meet(slots: Int64s, groups: Int64s, sizes: Int64s, rows: Int64s, relations: Int64s, ahead: Ahead) -> int:
+    """The groups of rows; those that are met for the first time are begun, and chosen. There must be room for them."""
+    new = 0
+    for k in range(len(rows)):
+        relation = rows[k, RELATION]
+        ahead.hashes[k] = _hash_of(rows, k, relations[relation, KEYS])
+        fetch(slots.ctypes.data + 8 * _slot(slots.size, relation, ahead.hashes[k]))  # type: ignore[call-arg]
+    for k in range(len(rows)):
+        group = slots[_slot(slots.size, rows[k, RELATION], ahead.hashes[k])]
+        fetch(groups.ctypes.data + 8 * groups.shape[1] * max(group, 0))  # type: ignore[call-arg]
+    for k in range(len(rows)):
+        keys = relations[rows[k, RELATION], KEYS]
+        slot = _slot_of(slots, groups, rows, k, keys, ahead.hashes[k])
+        if slots[slot] < 0:
+            slots[slot] = sizes[GROUPS]
+            _begin(groups, sizes[GROUPS], rows, k, keys, ahead.hashes[k])
+            ahead.chosen[new] = sizes[GROUPS]
+            sizes[GROUPS] += 1
+            new += 1
+        ahead.groups[k] = slots[slot]
+    return new
+
+
+@inner
+def _searched(groups: Int64s, count: int, stored: Stored, ahead: Ahead) -> int:
+    """Finds the lines of runs with the hashes of chosen groups, and how many these are; they are on their way then."""
     runs, spans, _, _ = stored
-    hashes, found, starts = ahead
+    lines = 0
     for k in range(count):
-        hashes[k] = _hash_of(derived, first + k, relations[derived[first + k, RELATION], KEYS])
-    for k in range(count):
-        i = first + k
-        found[k] = slots[_slot_of(slots, groups, derived, i, relations[derived[i, RELATION], KEYS], hashes[k])]
-    for step in range(4):
-        for k in range(count):
-            if found[k] >= 0:
-                continue
-            relation = derived[first + k, RELATION]
-            for run in range(spans[relation, 0], spans[relation, 1]):
-                stored_hashes, _ = lines_of(runs, run)
-                if step == 0:
-                    starts[k, run] = guessed(stored_hashes, hashes[k])
-                elif step < 3:
-                    starts[k, run] = nearer(stored_hashes, hashes[k], starts[k, run])
-                else:
-                    starts[k, run] = lower_bound(stored_hashes, hashes[k], starts[k, run])
+        ahead.hashes[k] = np.uint64(groups[ahead.chosen[k], HASH])
+    for relation in range(spans.shape[0]):
+        for run in range(spans[relation, 0], spans[relation, 1]):
+            for step in range(3):
+                for k in range(count):
+                    if groups[ahead.chosen[k], RELATION] != relation:
+                        continue
+                    if step == 0:
+                        fetch_post(runs, run, ahead.hashes[k])
+                    elif step == 1:
+                        ahead.starts[run, k], ahead.ends[run, k] = near(runs, run, ahead.hashes[k])
+                    else:
+                        start, end = lines_with(runs, run, ahead.hashes[k], ahead.starts[run, k], ahead.ends[run, k])
+                        ahead.starts[run, k], ahead.ends[run, k] = start, end
+                        if end > start:
+                            fetch_lines(runs, run, start, end - start)
+                            lines += end - start
+    return lines
 
 
-@compiled
-def _met(
-    slots: Int64s,
-    groups: Int64s,
+@inner
+def _read(
     entries: Int64s,
     sizes: Int64s,
-    derived: Int64s,
-    i: int,
-    keys: int,
-    order: int,
-    h: np.uint64,
-    starts: Int64s,
+    groups: Int64s,
+    count: int,
+    relations: Int64s,
     stored: Stored,
-) -> tuple[Int64s, Int64s, Int64s, int]:
-    """The group of a row, which is read if it is met for the first time."""
-    slot = _slot_of(slots, groups, derived, i, keys, h)
-    group = slots[slot]
-    if group >= 0:
-        return slots, groups, entries, group
-    if 2 * (sizes[GROUPS] + 1) > slots.size:
-        slots, groups = _spread(slots, groups, sizes[GROUPS])
-        slot = _slot_of(slots, groups, derived, i, keys, h)
-    group = slots[slot] = sizes[GROUPS]
-    sizes[GROUPS] += 1
-    _begin(groups, group, derived, i, keys, h)
-    return slots, groups, _loaded(entries, sizes, groups, group, keys, order, h, starts, stored), group
+    ahead: Ahead,
+    marks: bool,  # noqa: FBT001
+) -> None:
+    """Reads the marks of chosen groups, or all the rest that arrangements have of them. There must be room for it."""
+    runs, spans, _, places = stored
+    for k in range(count):
+        group = ahead.chosen[k]
+        relation, nulls = groups[group, RELATION], groups[group, NULLS]
+        keys, order = relations[relation, KEYS], relations[relation, ORDER]
+        groups[group, WHOLE] = not marks
+        for run in range(spans[relation, 0], spans[relation, 1]):
+            # Lines of one run differ.
+            others = groups[group, HEAD]
+            for at in range(ahead.starts[run, k], ahead.ends[run, k]):
+                line = line_of(runs, run, at)
+                due = read(line, places, relation, keys + (order != 0))
+                same = (due < 0) == marks and nulls_of(line) & ((1 << keys) - 1) == nulls
+                for c in range(keys if same else 0):
+                    same &= read(line, places, relation, c) == groups[group, KEY + c]
+                if same:
+                    best = 0 if order == 0 else read(line, places, relation, keys)
+                    entry = place_of(entries, sizes, groups, group, others, best if order >= 0 else ~best, due)
+                    entries[entry, WEIGHT] += weight_of(runs, run, at)
+                    entries[entry, BEFORE] += weight_of(runs, run, at)
+                    if marks:
+                        mark(groups, group, entries, entry)
 
 
-@compiled
+@inner
+def _add_all(entries: Int64s, sizes: Int64s, groups: Int64s, rows: Int64s, relations: Int64s, ahead: Ahead) -> int:
+    """Adds rows to the derivations of their groups; those of which all is to be known now are chosen."""
+    wanted = 0
+    for k in range(len(rows)):
+        group = ahead.groups[k]
+        keys, order = relations[rows[k, RELATION], KEYS], relations[rows[k, RELATION], ORDER]
+        best = 0 if order == 0 else rows[k, FIRST + keys] if order > 0 else ~rows[k, FIRST + keys]
+        due, weight = rows[k, DUE], rows[k, TIMES]
+        add(entries, sizes, groups, group, best, due, weight)
+        if not groups[group, CHANGED] and _matters(groups, group, best, due, weight):
+            groups[group, CHANGED] = 1
+            groups[group, BEFORE_IT] = sizes[LAST_CHANGED]
+            sizes[LAST_CHANGED] = group
+            sizes[CHANGES] += 1
+            if not groups[group, WHOLE]:
+                ahead.chosen[wanted] = group
+                wanted += 1
+    return wanted
+
+
+@inner
+def _matters(groups: Int64s, group: int, value: int, due: int, weight: int) -> bool:
+    """Whether a change of derivations may change what a group believes.
+
+    More of them do so by a better value, fewer of them by no longer holding what is believed. What waits or contends already is
+    looked at again when its time has come.
+    """
+    if groups[group, RANK] < 0:
+        return True
+    return value < groups[group, BELIEVED] if weight > 0 else value == groups[group, BELIEVED] and due <= groups[group, RANK]
+
+
+@inner
 def _hash_of(derived: Int64s, i: int, keys: int) -> np.uint64:
     """The hash by which the arrangement has the key."""
     h = SEED
@@ -182,7 +284,7 @@ def _hash_of(derived: Int64s, i: int, keys: int) -> np.uint64:
     return h
 
 
-@compiled
+@inner
 def _slot_of(slots: Int64s, groups: Int64s, derived: Int64s, i: int, keys: int, h: np.uint64) -> int:
     """The slot of the group of a row, or the free one where it belongs."""
     slot = _slot(slots.size, derived[i, RELATION], h)
@@ -199,15 +301,18 @@ def _slot_of(slots: Int64s, groups: Int64s, derived: Int64s, i: int, keys: int, 
     return slot
 
 
-@compiled
+@inner
 def _slot(size: int, relation: int, h: np.uint64) -> int:
     return np.int64(mix(h + np.uint64(relation)) & uint64(size - 1))  # type: ignore[return-value]
 
 
 @compiled
-def _spread(slots: Int64s, groups: Int64s, count: int) -> tuple[Int64s, Int64s]:
-    """Four times the slots, and as many groups as these take."""
-    spread = np.full(4 * slots.size, -1, np.int64)
+def _spread(slots: Int64s, groups: Int64s, count: int, more: int) -> tuple[Int64s, Int64s]:
+    """Four times the slots, or as many as more groups take, and as many groups as these take."""
+    size = 4 * slots.size
+    while size < 2 * (count + more):
+        size *= 2
+    spread = np.full(size, -1, np.int64)
     for group in range(count):
         slot = _slot(spread.size, groups[group, RELATION], np.uint64(groups[group, HASH]))
         while spread[slot] >= 0:
@@ -216,58 +321,40 @@ def _spread(slots: Int64s, groups: Int64s, count: int) -> tuple[Int64s, Int64s]:
     return spread, roomy(groups, spread.size // 2)
 
 
-@compiled
+@inner
 def _begin(groups: Int64s, group: int, derived: Int64s, i: int, keys: int, h: np.uint64) -> None:
     groups[group, RELATION], groups[group, HASH] = derived[i, RELATION], np.int64(h)
     groups[group, NULLS] = derived[i, NULLS] & ((1 << keys) - 1)
-    groups[group, HEAD], groups[group, CHANGED], groups[group, CONTENDS] = -1, 0, 0
+    groups[group, HEAD], groups[group, CHANGED], groups[group, CONTENDS], groups[group, RANK] = -1, 0, 0, -1
     for c in range(keys):
         groups[group, KEY + c] = derived[i, FIRST + c]
 
 
-@compiled
-def _loaded(
-    entries: Int64s,
-    sizes: Int64s,
-    groups: Int64s,
-    group: int,
-    keys: int,
-    order: int,
-    h: np.uint64,
-    starts: Int64s,
-    stored: Stored,
-) -> Int64s:
-    """Reads what the arrangement of its relation has of a group: from where runs may have it."""
-    runs, spans, _, places = stored
-    relation = groups[group, RELATION]
-    for run in range(spans[relation, 0], spans[relation, 1]):
-        hashes, words = lines_of(runs, run)
-        line = starts[run]
-        while line < hashes.size and hashes[line] == h:
-            same = True
-            for c in range(keys):
-                missing = is_null(words, line, places, relation, c)
-                same &= missing == ((groups[group, NULLS] >> c) & 1 != 0)
-                same &= missing or read(words, line, places, relation, c) == groups[group, KEY + c]
-            if same:
-                if sizes[ENTRIES] == entries.shape[0]:
-                    entries = roomy(entries, sizes[ENTRIES] + 1)
-                best = 0 if order == 0 else read(words, line, places, relation, keys)
-                due = read(words, line, places, relation, keys + (order != 0))
-                weight = weight_of(runs, run, line)
-                at = add(entries, sizes, groups, group, best if order >= 0 else ~best, due, weight)
-                entries[at, BEFORE] += weight
-            line += 1
-    return entries
-
-
-@compiled
+@inner
 def add(entries: Int64s, sizes: Int64s, groups: Int64s, group: int, best: int, due: int, weight: int) -> int:
-    """Adds to a derivation of a group; the place of that. There must be room for one more.
+    """Adds to a derivation of a group; the place of that. There must be room for one more."""
+    at = place_of(entries, sizes, groups, group, groups[group, HEAD], best, due)
+    entries[at, WEIGHT] += weight
+    return at
+
+
+@inner
+def mark(groups: Int64s, group: int, entries: Int64s, at: int) -> None:
+    """Has a group believe what a mark says, or no longer."""
+    value, rank = entries[at, VALUE], -entries[at, ROUND]
+    if entries[at, WEIGHT] != 0:
+        groups[group, RANK], groups[group, BELIEVED] = rank, value
+    elif groups[group, RANK] == rank and groups[group, BELIEVED] == value:
+        groups[group, RANK] = -1
+
+
+@inner
+def place_of(entries: Int64s, sizes: Int64s, groups: Int64s, group: int, at: int, best: int, due: int) -> int:
+    """The place of a derivation of a group, searched for from the place `at` on, and there from now on.
 
     One that came and went takes up no room, so that groups stay as small as they are.
     """
-    at, free = groups[group, HEAD], -1
+    free = -1
     while at >= 0 and not (entries[at, ROUND] == due and entries[at, VALUE] == best):
         if entries[at, WEIGHT] == 0 and entries[at, BEFORE] == 0:
             free = at
@@ -281,51 +368,25 @@ def add(entries: Int64s, sizes: Int64s, groups: Int64s, group: int, best: int, d
         entries[at, VALUE], entries[at, ROUND], entries[at, WEIGHT], entries[at, BEFORE] = best, due, 0, 0
         entries[at, NEXT] = groups[group, HEAD]
         groups[group, HEAD] = at
-    entries[at, WEIGHT] += weight
     return at
 
 
-@compiled
-def _mark_and_best(entries: Int64s, head: int) -> tuple[int, int]:
-    """Where the mark of a group is, and the first derivation of its best value; −1 if there is none."""
-    mark, best, at = -1, -1, head
-    while at >= 0:
-        if entries[at, WEIGHT] != 0:
-            if entries[at, ROUND] < 0:
-                mark = at
-            elif best < 0 or _is_before(entries, at, best):
-                best = at
-        at = entries[at, NEXT]
-    return mark, best
-
-
-@compiled
-def _is_before(entries: Int64s, at: int, other: int) -> bool:
-    if entries[at, VALUE] != entries[other, VALUE]:
-        return entries[at, VALUE] < entries[other, VALUE]
-    return entries[at, ROUND] < entries[other, ROUND]
-
-
-@compiled
-def _held(entries: Int64s, head: int, value: int, rank: int) -> int:
-    """How many derivations hold a value that is believed."""
-    held, at = 0, head
-    while at >= 0:
-        if 0 <= entries[at, ROUND] <= rank and entries[at, VALUE] == value:
-            held += entries[at, WEIGHT]
-        at = entries[at, NEXT]
-    return held
-
-
-@compiled
-def judged(entries: Int64s, head: int, now: int, valued: bool, eager: bool) -> Judged:  # noqa: FBT001
+@inner
+def judged(groups: Int64s, group: int, entries: Int64s, now: int, valued: bool, eager: bool) -> Judged:  # noqa: FBT001
     """What a group drops and believes in round `now`, and what it waits for, by the rule of `settling`."""
-    mark, best = _mark_and_best(entries, head)
-    rank, believed = (-entries[mark, ROUND], entries[mark, VALUE]) if mark >= 0 else (0, 0)
+    rank, believed = groups[group, RANK], groups[group, BELIEVED]
+    held, best, at = 0, -1, groups[group, HEAD]
+    while at >= 0:
+        due = entries[at, ROUND]
+        if due >= 0 and entries[at, WEIGHT] != 0:
+            if best < 0 or _is_before(entries, at, best):
+                best = at
+            if due <= rank and entries[at, VALUE] == believed:
+                held += entries[at, WEIGHT]
+        at = entries[at, NEXT]
     first, value = (entries[best, ROUND], entries[best, VALUE]) if best >= 0 else (0, 0)
-    held = _held(entries, head, believed, rank) if mark >= 0 else 0
     dropped, losing, follows, contends, waits = ruled(
-        mark >= 0, believed, rank, held, best >= 0, value, first, now, valued, eager
+        rank >= 0, believed, rank, held, best >= 0, value, first, now, valued, eager
     )
     return (
         rank if dropped else -1,
@@ -337,3 +398,10 @@ def judged(entries: Int64s, head: int, now: int, valued: bool, eager: bool) -> J
         value,
         contends,
     )
+
+
+@inner
+def _is_before(entries: Int64s, at: int, other: int) -> bool:
+    if entries[at, VALUE] != entries[other, VALUE]:
+        return entries[at, VALUE] < entries[other, VALUE]
+    return entries[at, ROUND] < entries[other, ROUND]

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from headwater.compiled import compiled
+from headwater.compiled import compiled, inner
 from headwater.operators.agenda import CONTENDING, DUE, GROUP, WAITING, Agenda, next_due, noted, nothing_due, pop, push
 from headwater.operators.groups import (
     BEFORE_IT,
     BEST,
     CHANGED,
+    CHANGES,
     COLUMNS,
     CONTENDS,
     ENDLESS,
@@ -31,7 +32,6 @@ from headwater.operators.groups import (
     FINE,
     FIRST,
     GROUPS,
-    HEAD,
     LAST_CHANGED,
     NULLS,
     ORDER,
@@ -42,6 +42,7 @@ from headwater.operators.groups import (
     add,
     counted,
     judged,
+    mark,
     none_known,
     roomy,
 )
@@ -105,7 +106,7 @@ def run(
     del held
     status = known.sizes[STATUS]
     if status == ENDLESS:
-        which, row = row_of(fixpoint, known, relations, *last.tolist())
+        which, row = row_of(fixpoint, known, relations, *last[:2].tolist())
         raise fixpoint.endless(which, row, of_rows=bool(figures[_ROWS] > fixpoint.rows))
     if status != FINE:
         return None
@@ -149,7 +150,7 @@ def _epoch(
     emitted = np.empty((256, 4), np.int64)
     derived = np.empty((256, FIRST + width), np.int64)
     lines, others = np.empty((256, 2 + registers), np.int64), np.empty((256, 2 + registers), np.int64)
-    known = counted(none_known(width), first, first.shape[0], relations, stored)
+    known = counted(none_known(width, first.shape[0]), first, first.shape[0], relations, stored)
     agenda = _classified(known, agenda, relations)
     batch = np.empty((256, 3), np.int64)
     while known.sizes[STATUS] == FINE and (agenda.sizes[WAITING] > 0 or agenda.sizes[CONTENDING] > 0):
@@ -163,16 +164,16 @@ def _epoch(
             continue
         if not _is_bounded(emitted, made, figures, rounds, rows, known.sizes[GROUPS]):
             known.sizes[STATUS] = ENDLESS
-            return known, figures, emitted[made - 1, :2].copy()
+            return known, figures, emitted[made - 1]
         derived, found, lines, others = followed(
             emitted, made, known.groups, known.sizes, relations, program, stored, derived, lines, others
         )
         known = counted(known, derived, found, relations, stored)
         agenda = _classified(known, agenda, relations)
-    return known, figures, emitted[0, :2].copy()
+    return known, figures, emitted[0]
 
 
-@compiled
+@inner
 def _is_bounded(emitted: Int64s, count: int, figures: Int64s, rounds: int, rows: int, groups: int) -> bool:
     """Counts the ranks that are later than any before, and the rows; whether they are no more than they may be."""
     latest = figures[_LATEST]
@@ -188,27 +189,35 @@ def _is_bounded(emitted: Int64s, count: int, figures: Int64s, rounds: int, rows:
 def _classified(known: Known, agenda: Agenda, relations: Int64s) -> Agenda:
     """What the groups that changed have to wait for."""
     waiting, contending, sizes = agenda
-    _, groups, entries, counts = known
+    changes = known.sizes[CHANGES]
+    waiting, contending = roomy(waiting, sizes[WAITING] + 2 * changes), roomy(contending, sizes[CONTENDING] + changes)
+    _classify(known.groups, known.entries, known.sizes, relations, waiting, contending, sizes)
+    return Agenda(waiting, contending, sizes)
+
+
+@inner
+def _classify(
+    groups: Int64s, entries: Int64s, counts: Int64s, relations: Int64s, waiting: Int64s, contending: Int64s, sizes: Int64s
+) -> None:
     group = counts[LAST_CHANGED]
     while group >= 0:
-        if sizes[WAITING] + 2 > waiting.shape[0]:
-            waiting = roomy(waiting, sizes[WAITING] + 2)
-        if sizes[CONTENDING] + 1 > contending.shape[0]:
-            contending = roomy(contending, sizes[CONTENDING] + 1)
         valued = relations[groups[group, RELATION], ORDER] != 0
-        found = judged(entries, groups[group, HEAD], 0, valued, False)  # noqa: FBT003
+        found = judged(groups, group, entries, 0, valued, False)  # noqa: FBT003
         noted(groups, group, found[4], found[5], found[6], found[7], waiting, contending, sizes)
         groups[group, CHANGED] = 0
         group = groups[group, BEFORE_IT]
-    counts[LAST_CHANGED] = -1
-    return Agenda(waiting, contending, sizes)
+    counts[LAST_CHANGED], counts[CHANGES] = -1, 0
 
 
 @compiled
 def _best(known: Known, agenda: Agenda, relations: Int64s, batch: Int64s) -> tuple[Int64s, int, int]:
     """The groups in which the best of all values contends."""
-    _, contending, sizes = agenda
-    _, groups, entries, _ = known
+    batch = roomy(batch, agenda.sizes[CONTENDING])
+    return batch, _best_of(known.groups, known.entries, relations, agenda.contending, agenda.sizes, batch), 0
+
+
+@inner
+def _best_of(groups: Int64s, entries: Int64s, relations: Int64s, contending: Int64s, sizes: Int64s, batch: Int64s) -> int:
     value, count = contending[0, DUE], 0
     while sizes[CONTENDING] > 0 and contending[0, DUE] == value:
         group = contending[0, GROUP]
@@ -216,17 +225,15 @@ def _best(known: Known, agenda: Agenda, relations: Int64s, batch: Int64s) -> tup
         if not (groups[group, CONTENDS] and groups[group, BEST] == value):
             continue
         groups[group, CONTENDS] = 0
-        found = judged(entries, groups[group, HEAD], 0, relations[groups[group, RELATION], ORDER] != 0, False)  # noqa: FBT003
+        found = judged(groups, group, entries, 0, relations[groups[group, RELATION], ORDER] != 0, False)  # noqa: FBT003
         if found[7] and found[6] > value:
             # What contended is gone, and something worse does now.
             groups[group, CONTENDS], groups[group, BEST] = 1, found[6]
             push(contending, sizes, CONTENDING, found[6], group, 0)
             continue
-        if count == batch.shape[0]:
-            batch = roomy(batch, count + 1)
         batch[count, GROUP] = group
         count += 1
-    return batch, count, 0
+    return count
 
 
 @compiled
@@ -245,18 +252,37 @@ def _settled(
     waiting, contending = roomy(waiting, sizes[WAITING] + 2 * count), roomy(contending, sizes[CONTENDING] + count)
     slots, groups, _, counts = known
     entries = roomy(known.entries, counts[ENTRIES] + 2 * count)
+    made = _settle(groups, entries, counts, waiting, contending, sizes, relations, batch, count, now, eager, emitted)
+    return Known(slots, groups, entries, counts), Agenda(waiting, contending, sizes), made
+
+
+@inner
+def _settle(
+    groups: Int64s,
+    entries: Int64s,
+    counts: Int64s,
+    waiting: Int64s,
+    contending: Int64s,
+    sizes: Int64s,
+    relations: Int64s,
+    batch: Int64s,
+    count: int,
+    now: int,
+    eager: bool,  # noqa: FBT001
+    emitted: Int64s,
+) -> int:
     made = 0
     for i in range(count):
         group = batch[i, GROUP]
         valued = relations[groups[group, RELATION], ORDER] != 0
-        gone, old, rank, new, losing, first, value, contends = judged(entries, groups[group, HEAD], now, valued, eager)
+        gone, old, rank, new, losing, first, value, contends = judged(groups, group, entries, now, valued, eager)
         if gone >= 0:
-            add(entries, counts, groups, group, old, -gone, -1)
+            mark(groups, group, entries, add(entries, counts, groups, group, old, -gone, -1))
             emitted[made, 0], emitted[made, 1], emitted[made, 2], emitted[made, 3] = group, old, gone, -1
             made += 1
         if rank >= 0:
-            add(entries, counts, groups, group, new, -rank, 1)
+            mark(groups, group, entries, add(entries, counts, groups, group, new, -rank, 1))
             emitted[made, 0], emitted[made, 1], emitted[made, 2], emitted[made, 3] = group, new, rank, 1
             made += 1
         noted(groups, group, losing, first, value, contends, waiting, contending, sizes)
-    return Known(slots, groups, entries, counts), Agenda(waiting, contending, sizes), made
+    return made

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from headwater.compiled import compiled
+from headwater.compiled import compiled, inner
 from headwater.operators.bodies import ADD, COMPARE, LESS, LESS_OR_EQUAL, LITERAL, LOOKUP, NOT_NULL, SAME
 from headwater.operators.groups import COLUMNS, DUE, FIRST, KEY, KEYS, NULLS, ORDER, RELATION, STATUS, STRANGE, TIMES, roomy
 from headwater.state.hashing import SEED
 from headwater.state.loops import NULL, mix
-from headwater.state.stored import Stored, is_null, lines_of, read, start_of, weight_of
+from headwater.state.stored import Stored, is_null, line_of, lines_with, near, read, weight_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +76,7 @@ def followed(
     return derived, made, lines, others
 
 
-@compiled
+@inner
 def _entering(emitted: Int64s, count: int, groups: Int64s, relations: Int64s, source: int, lines: Int64s) -> int:
     """The rows of a relation as lines."""
     n = 0
@@ -94,7 +94,7 @@ def _entering(emitted: Int64s, count: int, groups: Int64s, relations: Int64s, so
     return n
 
 
-@compiled
+@inner
 def _leaving(lines: Int64s, n: int, rules: Int64s, rule: int, outputs: Int64s, derived: Int64s, made: int) -> int:
     """The lines as rows that are derived, in the round after their rank."""
     target, rank, columns = rules[rule, _TARGET], _FIRST + rules[rule, _RANK], rules[rule, _COLUMNS]
@@ -112,7 +112,7 @@ def _leaving(lines: Int64s, n: int, rules: Int64s, rule: int, outputs: Int64s, d
     return made
 
 
-@compiled
+@inner
 def _done(lines: Int64s, n: int, code: Int64s, step: int) -> bool:  # noqa: C901  (one case an instruction)
     """Does an instruction for all lines; false if a number would overflow. Lines that end have the weight zero."""
     operation, a, b, into, number = code[step, 0], code[step, 1], code[step, 2], code[step, 3], code[step, 4]
@@ -148,42 +148,52 @@ def _done(lines: Int64s, n: int, code: Int64s, step: int) -> bool:  # noqa: C901
 
 
 @compiled
-def _met(  # noqa: C901  (one pass)
-    lines: Int64s, n: int, others: Int64s, number: int, program: Code, stored: Stored
-) -> tuple[Int64s, int]:
+def _met(lines: Int64s, n: int, others: Int64s, number: int, program: Code, stored: Stored) -> tuple[Int64s, int]:
     """A line for each row that a line meets."""
+    others = roomy(others, n)
+    done = made = 0
+    while True:
+        done, made = _meet(lines, done, n, others, made, number, program, stored)
+        if done == n:
+            return others, made
+        others = roomy(others, others.shape[0] + 1)
+
+
+@inner
+def _meet(  # noqa: C901  (one pass)
+    lines: Int64s, first: int, n: int, others: Int64s, made: int, number: int, program: Code, stored: Stored
+) -> tuple[int, int]:
+    """The same from a line on, as far as there is room: up to which line, and how many there are then."""
     _, _, _, meetings, probes, found = program
     runs, spans, keys, places = stored
     source, probed, wanted = meetings[number, 0], meetings[number, 1], meetings[number, 2]
-    made = 0
-    for i in range(n):
+    for i in range(first, n):
         if lines[i, _TIMES] == 0:
             continue
-        h = SEED
+        before, h = made, SEED
         for c in range(probed):
             register = probes[number, c]
             h = mix(h + (NULL if (lines[i, _NULLS] >> register) & 1 else np.uint64(lines[i, _FIRST + register])))
         for run in range(spans[source, 0], spans[source, 1]):
-            hashes, words = lines_of(runs, run)
-            at = start_of(hashes, h)
-            while at < hashes.size and hashes[at] == h:
-                same = True
+            start, end = near(runs, run, h)
+            start, end = lines_with(runs, run, h, start, end)
+            for at in range(start, end):
+                line, same = line_of(runs, run, at), True
                 for c in range(probed):
                     register, column = probes[number, c], keys[source, c]
-                    missing = is_null(words, at, places, source, column)
+                    missing = is_null(line, places, source, column)
                     same &= missing == ((lines[i, _NULLS] >> register) & 1 != 0)
-                    same &= missing or read(words, at, places, source, column) == lines[i, _FIRST + register]
+                    same &= missing or read(line, places, source, column) == lines[i, _FIRST + register]
                 if same:
                     if made == others.shape[0]:
-                        others = roomy(others, made + 1)
+                        return i, before
                     for c in range(lines.shape[1]):
                         others[made, c] = lines[i, c]
                     others[made, _TIMES] *= weight_of(runs, run, at)
                     for k in range(wanted):
                         column, register = found[number, k, 0], found[number, k, 1]
-                        missing = is_null(words, at, places, source, column)
-                        others[made, _FIRST + register] = 0 if missing else read(words, at, places, source, column)
+                        missing = is_null(line, places, source, column)
+                        others[made, _FIRST + register] = 0 if missing else read(line, places, source, column)
                         others[made, _NULLS] = (others[made, _NULLS] & ~(1 << register)) | (np.int64(missing) << register)
                     made += 1
-                at += 1
-    return others, made
+    return n, made

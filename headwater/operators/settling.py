@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headwater.compiled import compiled
+from headwater.compiled import compiled, inner
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +56,7 @@ def settled(found: Found, count: int, now: int, *, valued: bool, eager: bool) ->
     return _settled(found.groups, values, found.rounds, found.weights, count, now, eager)
 
 
-@compiled
+@inner
 def ruled(
     marked: bool,
     believed: int,
@@ -154,7 +154,7 @@ def _by_group(groups: Int64s, count: int) -> tuple[Int64s, Int64s]:
     return order, ends
 
 
-@compiled
+@inner
 def _sort(order: Int64s, start: int, end: int, values: Int64s, rounds: Int64s) -> None:
     """Puts the derivations of a group in order, by value and round; marks, of negative rounds, come first of their value.
 
@@ -174,7 +174,7 @@ def _sort(order: Int64s, start: int, end: int, values: Int64s, rounds: Int64s) -
         gap //= 3
 
 
-@compiled
+@inner
 def _compared(left: int, right: int, values: Int64s, rounds: Int64s) -> int:
     if len(values) > 0 and values[left] != values[right]:
         return -1 if values[left] < values[right] else 1

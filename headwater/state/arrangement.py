@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from headwater.state.blocks import Block
+    from headwater.state.blocks import Block, Format
     from headwater.state.compaction import Merging
 
     Indices = NDArray[np.int64]
@@ -199,6 +199,11 @@ class Arrangement:
     def runs(self) -> tuple[Run, ...]:
         """What it is made of, the oldest first."""
         return self._runs
+
+    @property
+    def format(self) -> Format:
+        """How its rows are laid out."""
+        return self._format
 
     @property
     def is_merging(self) -> bool:

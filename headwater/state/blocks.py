@@ -204,6 +204,12 @@ class Format:
         return tuple(range(len(self.places)))
 
     @cached_property
+    def table(self) -> Indices:
+        """For each column its first word, words, and NULL bit; −1 where it is of no fixed width."""
+        rows = [(-1, -1, -1) if p.kind is None else (p.at // 2, p.size, p.flag) for p in self.places]
+        return np.array(rows, np.int64).reshape(-1, 3)
+
+    @cached_property
     def _fixed(self) -> list[tuple[int, Place, layout.Kind]]:
         """The columns that are in the words, with their numbers."""
         return [(i, place, place.kind) for i, place in enumerate(self.places) if place.kind is not None]

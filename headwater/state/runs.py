@@ -17,6 +17,7 @@ from headwater.state import blocks, consolidation, hashing, loops, merging, shar
 from headwater.state.blocks import Block, Spliced
 from headwater.state.filtering import KeyFilter
 from headwater.state.parallel import PIECE, in_pieces
+from headwater.state.signposts import Signposts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,6 +48,8 @@ class Run:
     hashes: Hashes
     filter: KeyFilter = field(default_factory=KeyFilter, repr=False)
     """Tells which keys are not there."""
+    signposts: Signposts = field(default_factory=Signposts, repr=False)
+    """Tell where keys are."""
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -68,7 +71,7 @@ class Run:
     @property
     def nbytes(self) -> int:
         weights = self.weights.itemsize if self.is_uniform else self.weights.nbytes
-        return int(self.block.nbytes + weights + self.hashes.nbytes + self.filter.nbytes)
+        return int(self.block.nbytes + weights + self.hashes.nbytes + self.filter.nbytes + self.signposts.nbytes)
 
     @property
     def total(self) -> int:
