@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from py4j.java_gateway import JavaObject, is_instance_of
 
 from headwater.algebra.expressions import Call, Column, Expression, Literal
 from headwater.delta import one_batch
@@ -119,6 +120,17 @@ class SparkEvaluator:
     def seq(self, items: Sequence[Jvm]) -> Jvm:
         return self._jvm.PythonUtils.toSeq(list(items))
 
+    def array(self, items: Sequence[Jvm]) -> Jvm:
+        """Items as an array of objects."""
+        found = self._gateway.new_array(self._jvm.java.lang.Object, len(items))
+        for i, item in enumerate(items):
+            found[i] = item
+        return found
+
+    def is_a(self, item: Jvm, name: str) -> bool:
+        """Whether a thing is of a class of the JVM."""
+        return isinstance(item, JavaObject) and is_instance_of(self._gateway, item, name)
+
     def _frame(self, logical: Jvm, session: SparkSession) -> DataFrame:
         from pyspark.sql import DataFrame
 
@@ -139,6 +151,10 @@ class SparkEvaluator:
     @cached_property
     def _jvm(self) -> Jvm:
         return self.spark()._jvm
+
+    @cached_property
+    def _gateway(self) -> Jvm:
+        return self.spark().sparkContext._gateway
 
     @cached_property
     def plans(self) -> Jvm:

@@ -305,6 +305,13 @@ def _window(node: plan.Window, children: list[State]) -> State:
     return State((*child.values, *[ANYTHING] * len(node.functions)), child.sights)
 
 
+def _scalar(_node: plan.Scalar, children: list[State]) -> State:
+    """One row always, so that there is nothing to tell apart."""
+    (child,) = children
+    _require(not child.sights, "Scalar subquery", "its value over part of the rows may be another")
+    return State(tuple(replace(value, nullable=True) for value in child.values), key=frozenset())
+
+
 def _values(node: plan.Values, _children: list[State]) -> State:
     return State((ANYTHING,) * len(node.types))
 
@@ -327,6 +334,7 @@ _RULES: Mapping[type[plan.Node], Callable[..., State]] = {
     plan.Aggregate: _aggregate,
     plan.Limit: _limit,
     plan.Window: _window,
+    plan.Scalar: _scalar,
     plan.Values: _values,
 }
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headwater.algebra.plan import walk
 from headwater.delta import one_batch
 from headwater.errors import InvalidOption, NotSupported, UnsafeSketch
 from headwater.sketches.tuning import Tuning
@@ -24,6 +25,7 @@ from headwater.skipping.reading import Ranges, is_possible
 from headwater.skipping.sketching import (
     candidates,
     chosen,
+    has_one_row,
     known_partition,
     safe_and_visible,
     scans_of,
@@ -106,10 +108,12 @@ class Capturing:
         accesses = wanted(now, query, by.on)
         if query.root is not None and not is_possible(query.root):
             raise NotSupported(
-                "a query with a scalar subquery, recursion, a Python function or a limit of nested values is answered without "
-                "sketches, so none can be made of it"
+                "a query with recursion, a Python function, a limit of nested values or twice the same scalar subquery is "
+                "answered without sketches, so none can be made of it"
             )
         assert query.root is not None
+        if not all(map(has_one_row, walk(query.root))):
+            raise NotSupported("a scalar subquery that may give several rows would fail commits; end it with LIMIT 1")
         choice = chosen(now, query.root, accesses, self.holds)
         scans = scans_of(query.root)
         partitions: dict[Access, Partition] = {}

@@ -12,6 +12,7 @@ of fragments the least is taken that leaves hardly more rows than the greatest.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import ceil
 from operator import itemgetter
@@ -123,18 +124,18 @@ class Estimating:
 
     def _run(self, numbers: Sequence[int], barriers: frozenset[int]) -> dict[int, NDArray[np.int64]]:
         assert self.query.root is not None
-        scans = scans_of(self.query.root)
-        rows = {name: Delta(delta.rows, delta.weights) for name, delta in self.sample.rows.items()}
+        root = self._limited(self.query.root)
+        scans = scans_of(root)
+        rows = {**self.sample.rows, **{_counted(name): self._counting(name) for name in self.sample.rows}}
         covered = []
         for number in numbers:
             name = scans[number].source.lower()
-            given = self.sample.rows[name]
+            given = rows[name]
             rows[numbered(scans[number]).source.lower()] = _with_numbers(given)
             covered.append(Covered(number, len(scans[number].types), _one_by_one(len(given))))
-        asked = replace(self.query, analysed=None, root=self._limited(self.query.root))
+        asked = replace(self.query, analysed=None, root=root)
         sketch = Captured(asked, tuple(covered), barriers, (), witnesses=self.witnesses)
-        root = sketch_plan(sketch, {}, self.session.engines.type_of)
-        found = self.session.definitions.over(root, rows).rows
+        found = self.session.definitions.over(sketch_plan(sketch, {}, self.session.engines.type_of), rows).rows
         accesses, fragments = (column.to_numpy() for column in found.columns)
         return {number: fragments[accesses == i] for i, number in enumerate(numbers)}
 
@@ -178,9 +179,22 @@ class Estimating:
             seen.update(np.flatnonzero(met).tolist())
         return Size(-(-partition.null // merged), sum(shares) / max(1, len(shares)), frozenset(seen))
 
-    def _limited(self, node: plan.Node) -> plan.Node:
-        """The plan with limits that take as many of what was drawn as these stand for, but not too few to tell them apart."""
-        node = plan.with_children(node, [self._limited(child) for child in node.children])
+    def _counting(self, table: str) -> Delta:
+        """The rows of a table, each counted as often as the rows that it stands for: for scalar subqueries."""
+        given = self.sample.rows[table]
+        if table != self.sample.table or self.sample.weighted:
+            return given
+        return Delta(given.rows, given.weights * round(1 / self.sample.rate))
+
+    def _limited(self, node: plan.Node, *, inside: bool = False) -> plan.Node:
+        """The plan with limits that take as many of what was drawn as these stand for, but not too few to tell them apart.
+
+        What is inside a scalar subquery reads rows that count as many.
+        """
+        if isinstance(node, plan.Scan):
+            return replace(node, source=_counted(node.source)) if inside else node
+        below = inside or isinstance(node, plan.Scalar)
+        node = plan.with_children(node, [self._limited(child, inside=below) for child in node.children])
         if not isinstance(node, plan.Limit) or node.count is None or self.sample.weighted:
             return node
         return replace(node, count=self._taken(node.count + node.offset), offset=0)
@@ -223,6 +237,10 @@ def _met(places: NDArray[np.int64], units: NDArray[np.uint64], count: int) -> ND
     return np.bincount(places[is_new], minlength=count)
 
 
+def _counted(table: str) -> str:
+    return f"{table} (counted)"
+
+
 def _with_numbers(given: Delta) -> Delta:
     arrays = [*given.rows.columns, pa.array(np.arange(len(given)))]
     return Delta(pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))]), given.weights)
@@ -256,6 +274,11 @@ def estimates(
 
 
 def _is_shown(session: Session, query: Query, place: Place) -> bool:
+    """Whether the answer shows the column of one of the accesses."""
     assert query.root is not None
-    accesses: list[Access] = [(i, place[1]) for i, scan in enumerate(scans_of(query.root)) if scan.source.lower() == place[0]]
-    return any(access in visible(query.root, [access], session.engines.type_of) for access in accesses)
+    for number, scan in enumerate(scans_of(query.root)):
+        access: Access = (number, place[1])
+        with suppress(Unsafe):
+            if scan.source.lower() == place[0] and access in visible(query.root, [access], session.engines.type_of):
+                return True
+    return False

@@ -3,12 +3,13 @@
     Q(R, S)  =  Q(σ a ∈ P (R), S)        P: the fragments of the sketch, neighbouring ranges as one interval
 
 Spark runs the very plan that our algebra was read from, with each access in its place filtered by its own ranges. Limits break
-ties as the engine does, by the rest of the row, so that the answer does not depend on which rows were skipped.
+ties as the engine does, by the rest of the row, so that the answer does not depend on which rows were skipped. An access is
+known by its place in the plan: columns of a table have the same ids in a scalar subquery as outside of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
     from pyspark.sql.types import DataType
 
+    from headwater.algebra.origin import Way
     from headwater.annotations.fragments import Interval, Partition
     from headwater.frontend.catalyst import Query
 
@@ -149,11 +151,12 @@ def constant(value: pa.Scalar, kind: DataType) -> Column:
 def is_possible(root: plan.Node) -> bool:
     """Whether Spark can be given the plan with its accesses replaced, and gives the answer that the engine gives."""
     for node in plan.walk(root):
-        if isinstance(node, plan.Scalar | plan.Opaque | plan.Fixpoint | plan.Recursive):
+        if isinstance(node, plan.Opaque | plan.Fixpoint | plan.Recursive):
             return False
         if isinstance(node, plan.Limit) and not all(map(is_ordered, node.child.types)):
             return False
-    return True
+    places = [node.origin.steps for node in plan.walk(root) if isinstance(node, plan.Scan) and node.origin is not None]
+    return len(places) == len(set(places))
 
 
 class Skipping:
@@ -169,8 +172,10 @@ class Skipping:
         scans = [node for node in plan.walk(query.root) if isinstance(node, plan.Scan)]
         assert scans[0].origin is not None
         root: Any = getattr(scans[0].origin, "root")  # noqa: B009  (of the handle that this session made)
-        by_column = {_identity(scan.origin.get()): leaves[i] for i, scan in enumerate(scans) if scan.origin is not None}
-        logical = self._replaced(root, by_column)
+        by_place = {scan.origin.steps: leaves[i] for i, scan in enumerate(scans) if scan.origin is not None}
+        placing = _Placing(self._evaluator, by_place, _subqueries(root), self._settled)
+        logical = placing.replaced(root, ())
+        assert placing.placed == set(by_place), "every access has its rows"
         return self._dataset(logical)
 
     def answer(self, query: Query, frame: DataFrame) -> pa.RecordBatch:
@@ -185,15 +190,6 @@ class Skipping:
         jvm: Any = session._jvm
         of_rows = getattr(jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
         return DataFrame(of_rows(session._jsparkSession, logical), session)
-
-    def _replaced(self, node: Jvm, leaves: Mapping[int, DataFrame]) -> Jvm:
-        children = node.children()
-        if not children.size():
-            frame = leaves.get(_identity(node)) if node.output().size() else None
-            return node if frame is None else self._evaluator.renamed(frame._jdf.queryExecution().analyzed(), node.output())
-        changed = [self._replaced(children.apply(i), leaves) for i in range(children.size())]
-        found = node.withNewChildren(self._evaluator.seq(changed))
-        return self._settled(found) if node.nodeName() in ("GlobalLimit", "Offset") else found
 
     def _settled(self, node: Jvm) -> Jvm:
         """A limit whose order is total: the rest of the row, column by column, ascending, NULL first."""
@@ -218,8 +214,60 @@ class Skipping:
         return catalyst.SortOrder(column, ascending, first, self._evaluator.seq([]))
 
 
-def _identity(leaf: Jvm) -> int:
-    return int(leaf.output().apply(0).exprId().id())
+def _subqueries(root: Jvm) -> dict[int, Way]:
+    """The places of scalar subqueries, by the id of their column."""
+    every = root.subqueriesAll()
+    return {int(every.apply(i).output().apply(0).exprId().id()): ("subqueriesAll", i) for i in range(every.size())}
+
+
+@dataclass(frozen=True)
+class _Placing:
+    """Puts other rows at places of a plan."""
+
+    evaluator: SparkEvaluator
+    rows: Mapping[Way, DataFrame]
+    subqueries: Mapping[int, Way]
+    settled: Callable[[Jvm], Jvm]
+    placed: set[Way] = field(default_factory=set)
+
+    def replaced(self, node: Jvm, place: Way) -> Jvm:
+        """The node at this place, with the rows for all places in it and below."""
+        frame = self.rows.get(place)
+        if frame is not None:
+            self.placed.add(place)
+            return self.evaluator.renamed(frame._jdf.queryExecution().analyzed(), node.output())
+        children = [node.children().apply(i) for i in range(node.children().size())]
+        below = [self.replaced(child, (*place, "children", i)) for i, child in enumerate(children)]
+        found = node.withNewChildren(self.evaluator.seq(below)) if children else node
+        if node.subqueries().size():
+            found = self._with_subqueries(found)
+        return self.settled(found) if node.nodeName() in ("GlobalLimit", "Offset") else found
+
+    def _with_subqueries(self, node: Jvm) -> Jvm:
+        """The node with the rows for places in the scalar subqueries of its expressions."""
+        parts, parameters = [], node.productIterator()
+        while parameters.hasNext():
+            parts.append(self._part(parameters.next()))
+        array = self.evaluator.array(parts)
+        return node.makeCopy(array)
+
+    def _part(self, part: Jvm) -> Jvm:
+        """What a node is made of: an expression, several, perhaps one, or something else."""
+        if self.evaluator.is_a(part, "org.apache.spark.sql.catalyst.expressions.Expression"):
+            return self._expression(part)
+        if self.evaluator.is_a(part, "scala.collection.immutable.Seq"):
+            return self.evaluator.seq([self._part(part.apply(i)) for i in range(part.size())])
+        return part
+
+    def _expression(self, expression: Jvm) -> Jvm:
+        if expression.getClass().getSimpleName() == "ScalarSubquery":
+            inner = expression.plan()
+            place = self.subqueries[int(inner.output().apply(0).exprId().id())]
+            return expression.withNewPlan(self.replaced(inner, place))
+        parts = [expression.children().apply(i) for i in range(expression.children().size())]
+        changed = [self._expression(part) for part in parts]
+        same = all(one is other for one, other in zip(parts, changed, strict=True))
+        return expression if same else expression.withNewChildren(self.evaluator.seq(changed))
 
 
 def combined(ranges: Collection[Ranges], columns: Sequence[Column], kinds: Sequence[DataType]) -> Column:

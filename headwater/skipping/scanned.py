@@ -58,6 +58,7 @@ def _shown(value: float | None) -> str:
 def scans(frame: DataFrame) -> tuple[int, int]:
     """Files and rows that the file scans of a DataFrame have read, which must have been run."""
     files = rows = 0
+    met: set[int] = set()
     pending = [frame._jdf.queryExecution().executedPlan()]  # noqa: SLF001  (py4j)
     while pending:
         node = pending.pop()
@@ -66,13 +67,14 @@ def scans(frame: DataFrame) -> tuple[int, int]:
             pending.append(node.executedPlan())
         elif name.endswith("QueryStageExec"):
             pending.append(node.plan())
-        elif name == "ReusedExchangeExec":
+        elif name in ("ReusedExchangeExec", "ReusedSubqueryExec"):
             continue
         elif name == "FileSourceScanExec":
             metrics = node.metrics()
             files += int(metrics.apply("numFiles").value())
             rows += int(metrics.apply("numOutputRows").value())
-        else:
-            children = node.children()
-            pending += [children.apply(i) for i in range(children.size())]
+        elif int(node.id()) not in met:
+            met.add(int(node.id()))
+            for inner in (node.children(), node.subqueries()):
+                pending += [inner.apply(i) for i in range(inner.size())]
     return files, rows

@@ -242,6 +242,16 @@ def safe_and_visible(now: Catalog, root: plan.Node, type_of: TypeOf) -> dict[Acc
     return shown
 
 
+def has_one_row(node: plan.Node) -> bool:
+    """Whether a node is not a scalar subquery that may give several rows, now or later."""
+    if not isinstance(node, plan.Scalar):
+        return True
+    below = node.child
+    while isinstance(below, plan.Project | plan.Filter | plan.Sort):
+        below = below.child
+    return (isinstance(below, plan.Aggregate) and not below.keys) or (isinstance(below, plan.Limit) and below.count in (0, 1))
+
+
 def template_of(root: plan.Node) -> plan.Node:
     """The plan without the constants of its conditions and the number of its limits: what queries of one kind share."""
     node = plan.with_children(root, [template_of(child) for child in root.children])

@@ -92,6 +92,11 @@ def join(kind: str, left: plan.Node, right: plan.Node, pairs: Sequence[tuple[int
     return plan.Join(types=types, left=left, right=right, kind=kind, condition=condition)
 
 
+def beside(child: plan.Node, subquery: plan.Node) -> plan.Join:
+    """Each row with the value of a scalar subquery after its columns."""
+    return join("inner", child, plan.Scalar(types=subquery.types, child=subquery), [])
+
+
 def union(*inputs: plan.Node) -> plan.Union:
     return plan.Union(types=inputs[0].types, inputs=inputs)
 
@@ -223,6 +228,13 @@ def _limit(node: plan.Limit, children: list[Traced]) -> Traced:
     return sorted(children[0], key=rank)[node.offset : node.offset + node.count]
 
 
+def _scalar(node: plan.Scalar, children: list[Traced]) -> Traced:
+    """Its rows are all needed as they are: none of them is one that the answer came from."""
+    (rows,) = children
+    assert len(rows) <= 1
+    return [(rows[0][0] if rows else (None,) * len(node.types), frozenset())]
+
+
 _EVALUATE: dict[type, Any] = {
     plan.Filter: _filter,
     plan.Project: _project,
@@ -230,6 +242,7 @@ _EVALUATE: dict[type, Any] = {
     plan.Join: _join,
     plan.Aggregate: _aggregate,
     plan.Limit: _limit,
+    plan.Scalar: _scalar,
     plan.Sort: lambda _node, children: children[0],
 }
 

@@ -33,6 +33,9 @@ QUERIES = {
     "rows": "SELECT k, price FROM r WHERE a BETWEEN 20 AND 29 AND price > 90",
     "first rows": "SELECT label, price FROM r ORDER BY price DESC LIMIT 30",
     "first groups": "SELECT a, count(*) AS n FROM r WHERE price > 100 GROUP BY a ORDER BY n DESC LIMIT 5",
+    "a part of all": (
+        "SELECT k, sum(price) AS s FROM r WHERE a >= 10 GROUP BY k HAVING sum(price) > (SELECT sum(price) * 0.0003 FROM r)"
+    ),
     "joined": "SELECT r.k, sum(price) AS s FROM r JOIN t ON r.a = t.a WHERE t.b < 3 GROUP BY r.k HAVING sum(price) > 800",
 }
 

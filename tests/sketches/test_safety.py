@@ -32,6 +32,7 @@ from small_plans import (
     Naive,
     aggregate,
     bag,
+    beside,
     case,
     col,
     compare,
@@ -179,6 +180,16 @@ COUNTEREXAMPLES: dict[str, tuple[plan.Node, dict[str, list[Row]], dict[Access, i
         {"s": [(0, 1)], "r": [(0, 0, 0, 1), (1, 0, 0, 1), (1, 0, 0, 2)]},
         {(1, X): 2},
     ),
+    "a scalar subquery over rows that are sketched": (
+        where(beside(R, aggregate(R, [], ("avg", col(A)))), ">", col(A), col(4)),
+        {"r": [(0, 0, 9, 1), (0, 0, 6, 1), (0, 0, 3, 2)]},
+        {(0, X): 2, (1, X): 2},
+    ),
+    "a scalar subquery without its rows": (
+        where(beside(aggregate(R, [G], ("sum", col(A))), aggregate(R, [], ("max", col(H)))), ">", col(1), col(2)),
+        {"r": [(0, 1, 5, 1), (1, 6, 9, 2)]},
+        {(1, X): 2},
+    ),
     "CE17: outer join with the right side sketched": (
         limit(join("left", scan("s", 2), R, [(0, G)]), [(5, "asc")], 1),
         {"s": [(0, 1), (1, 1)], "r": [(0, 0, 0, 1), (1, 0, 0, 2)]},
@@ -236,6 +247,16 @@ SAFE: dict[str, tuple[plan.Node, list[Access], Facts]] = {
     "joins": (join("inner", R, scan("s", 2), [(G, 0)]), [(0, X), (1, 1)], Facts()),
     "semi join": (join("semi", R, scan("s", 2), [(G, 0)]), [(0, X), (1, 1)], Facts()),
     "distinct": (distinct(project(R, col(G), col(H))), [(0, X)], Facts()),
+    "above a scalar subquery": (
+        where(beside(aggregate(R, [G], ("sum", col(A))), aggregate(R, [], ("avg", col(A)))), ">", col(1), col(2)),
+        [(0, X)],
+        AT_LEAST,
+    ),
+    "top of what is above a scalar subquery": (
+        limit(where(beside(HAVING, aggregate(R, [], ("max", col(A)))), ">", col(1), col(6)), [(1, "desc"), (0, "asc")], 2),
+        [(0, X)],
+        Facts(keys={"r": frozenset({G})}),
+    ),
     "left of an anti join": (join("anti", R, scan("s", 2), [(G, 0)]), [(0, X)], Facts()),
 }
 
@@ -263,6 +284,11 @@ MUTANTS: dict[str, tuple[str, Any, str]] = {
     "filters may be anything": ("_require_steady", lambda *_: None, "count at most"),
     "keys of joins may be anything": ("_require_keys", lambda *_: None, "a join by a count"),
     "ties do not matter": ("_is_last", lambda *_args, **_named: True, "CE4: least first, NULL first"),
+    "scalar subqueries may be sketched": (
+        "_scalar",
+        lambda node, _children: safety.State((safety.ANYTHING,) * len(node.types), key=frozenset()),
+        "a scalar subquery over rows that are sketched",
+    ),
     "unions keep sights": ("_union", lambda _node, children: children[0], "CE9: a group over two branches"),
 }
 
@@ -302,10 +328,10 @@ def plans(draw: st.DrawFn, depth: int = 4) -> plan.Node:
 
 
 @st.composite
-def _above(draw: st.DrawFn, node: plan.Node, depth: int) -> plan.Node:  # noqa: PLR0911  (one case a kind)
+def _above(draw: st.DrawFn, node: plan.Node, depth: int) -> plan.Node:  # noqa: C901, PLR0911  (one case a kind)
     width = len(node.types)
     column = st.integers(0, width - 1)
-    kind = draw(st.sampled_from(["where", "project", "aggregate", "aggregate", "distinct", "limit", "join", "union"]))
+    kind = draw(st.sampled_from(["where", "project", "aggregate", "aggregate", "distinct", "limit", "join", "union", "scalar"]))
     match kind:
         case "where":
             operator = draw(st.sampled_from([">", ">=", "<", "<=", "=", "<>"]))
@@ -331,6 +357,15 @@ def _above(draw: st.DrawFn, node: plan.Node, depth: int) -> plan.Node:  # noqa: 
                 st.lists(st.tuples(column, st.sampled_from(["asc", "desc"])), max_size=2, unique_by=lambda pair: pair[0])
             )
             return limit(node, order, draw(st.integers(0, 3)), draw(st.sampled_from([0, 0, 0, 1])))
+        case "scalar":
+            value = draw(plans(1)) if depth > 1 else scan("s", 2)
+            function = draw(st.sampled_from(["count", "sum", "min", "max"]))
+            argument = col(draw(st.integers(0, len(value.types) - 1)))
+            one = aggregate(value, [], (function, argument))
+            if draw(st.booleans()):
+                one = limit(project(value, argument), [(0, draw(st.sampled_from(["asc", "desc"])))], 1)  # type: ignore[assignment]
+            operator = draw(st.sampled_from([">", ">=", "<", "<=", "=", "<>"]))
+            return where(beside(node, one), operator, col(draw(column)), col(width))
         case "join":
             other = draw(plans(1)) if depth > 1 else scan("s", 2)
             pairs = [(draw(column), draw(st.integers(0, len(other.types) - 1)))]
