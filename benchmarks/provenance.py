@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.measuring import connected, note
 from benchmarks.topologies import sensor_grid, transit_stub
 from benchmarks.workload import Figure, Scale, Workload
+from headwater.annotations import absorption
 from headwater.compiler.dataflow import in_order
 from headwater.errors import ProvenanceTooLarge
 from headwater.operators.recursive.derived import STRATEGIES, Derived
@@ -58,6 +59,10 @@ NEAR = 20
 LIMIT = 20.0
 # The links at which eager and lazy provenance are compared.
 ASKED = 800
+
+
+# How long eager provenance takes is asked where a view would refuse it.
+absorption.LARGEST_FUNCTION = 200_000
 
 
 class TooLong(Exception):

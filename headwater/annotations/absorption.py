@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 # A node of CUDD's is three words; what is exchanged needs a variable and two places a node.
 NODE_BYTES = 12
-_LARGEST_FUNCTION = 200_000
+# Larger ones grow on, and soon take minutes each.
+LARGEST_FUNCTION = 20_000
 _LARGEST_IN_ALL = 20_000_000
 _LOOKED_AT_EVERY = 4096
 
@@ -72,7 +73,7 @@ class Functions:
         """The function, unless it, or all of them, have become too large to go on with."""
         self._operations += 1
         counted = self._operations % _LOOKED_AT_EVERY == 0
-        if function.dag_size > _LARGEST_FUNCTION or (counted and self._nodes() > _LARGEST_IN_ALL):
+        if function.dag_size > LARGEST_FUNCTION or (counted and self._nodes() > _LARGEST_IN_ALL):
             raise ProvenanceTooLarge(
                 f"the provenance of a row is a function of {function.dag_size:,} nodes, and there are {self._nodes():,} in "
                 "all: the data has too many alternative derivations for it. Choose the strategy absorption-lazy if this was "

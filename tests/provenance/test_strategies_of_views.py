@@ -230,7 +230,7 @@ def test_strategies_survive_a_directory(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_blow_up_says_what_to_choose(session: hw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headwater.annotations.absorption._LARGEST_FUNCTION", 20)
+    monkeypatch.setattr("headwater.annotations.absorption.LARGEST_FUNCTION", 20)
     session.insert("edge", [(a, b, 1) for a in range(5) for b in range(5) if a != b])
     with pytest.raises(hw.ProvenanceTooLarge, match="absorption-lazy if this was absorption-eager, else dred or counting"):
         session.create_view("reached", REACH, strategy="absorption-eager")
