@@ -99,7 +99,9 @@ class Estimating:
         table = now.tables[name]
         partition, sizes = self._sizes(now, table, column, fragments, needed)
         finest = sizes[0]
-        size = next(each for each in reversed(sizes) if each.share <= finest.share * _TIMES + _PLUS)
+        # Where no row that was drawn is needed, nothing is known of those that will be.
+        fitting = reversed(sizes) if finest.seen else sizes
+        size = next(each for each in fitting if each.share <= finest.share * _TIMES + _PLUS)
         groups = self._groups(now, table, Ranges(column, partition, finest.seen))
         counts = counts_of(self.query, now)
         part = sum(counts[number] for number in needed) / max(1, sum(counts.values()))

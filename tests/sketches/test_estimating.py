@@ -70,6 +70,10 @@ def told(session: hw.Session, query: str, fragments: int | None = None) -> dict[
 def test_estimates_are_near_what_sketches_are(session: hw.Session) -> None:
     session.create_table("r", COLUMNS)
     session.insert("r", table())
+    # Of an answer that is empty nothing is known: the fragments are as fine as they may be, for when it is not.
+    empty, usual = (told(session, QUERIES["large groups"].replace("25000", most))["near"] for most in ("99999999", "25000"))
+    assert empty.share == 0
+    assert empty.fragments > 4 * usual.fragments
     for kind, query in QUERIES.items():
         truth: dict[str, float] = {}
         for fragments, columns in ((12, ("near",)), (300, ("a", "near", "far"))):
