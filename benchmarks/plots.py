@@ -264,6 +264,7 @@ def recursion_by_change(results: Results) -> Picture | None:
         scratch = [figure.details["duckdb_s"] for figure in mine]
         ax.axhspan(min(scratch), max(scratch), color=GREY, alpha=0.3, label="DuckDB from scratch")
         ax.set_xscale("symlog")
+        ax.set_xlim(-0.5, max(20, 2 * ax.get_xlim()[1]))
         ax.set_yscale("log")
         ax.set_title(kind)
         ax.set_xlabel("rows of the answer changed by the commit")
@@ -334,12 +335,13 @@ def sketches_kept(results: Results) -> Picture | None:
     """The state of a sketch if the best m are kept, and of all as a level line, a panel for each query."""
     figures = [figure for figure in results.figures if figure.measure == "state"]
     few = [figure for figure in figures if figure.delta is not None]
-    picture = _panels(few, {"MB": BLUE}, lambda figure, _: figure.value, "MB")
+    picture = _panels(few, {"MB": BLUE}, lambda figure, _: figure.value, "MB, of all rows in grey")
     for ax in picture.axes if picture is not None else ():
         whole = [figure.value for figure in figures if figure.delta is None and figure.workload == ax.get_xlabel()]
         for value in whole:
             ax.axhline(value, color=GREY, linestyle="--")
         ax.set_yscale("log")
+        ax.autoscale(axis="y")
     return picture
 
 
@@ -351,12 +353,15 @@ def _panels(figures: list[Figure], lines: dict[str, str], value: Callable[[Figur
     picture, axes = plt.subplots(1, len(names), figsize=(2.8 * len(names), 2.8), squeeze=False)
     for name, ax in zip(names, axes[0], strict=True):
         mine = [figure for figure in figures if figure.workload == name]
-        for key, colour in lines.items():
-            ax.plot([f.delta for f in mine], [value(f, key) for f in mine], marker="o", color=colour)
+        for measure in dict.fromkeys(figure.measure for figure in mine):
+            some = [figure for figure in mine if figure.measure == measure]
+            for key, colour in lines.items():
+                ax.plot([f.delta for f in some], [value(f, key) for f in some], marker="o", color=colour)
         ax.set_xscale("log")
         ax.set_ylim(bottom=0)
         ax.set_xlabel(name, fontsize=9)
     axes[0][0].set_ylabel(unit)
+    picture.set_layout_engine("tight")
     return picture
 
 
