@@ -6,11 +6,15 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from headwater.algebra.expressions import Column, Expression
 from headwater.sketches.comparing import EQUAL, Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import pyarrow as pa
 
     # The number of a scan in the plan, from the top, and a column of its table.
     Access = tuple[int, int]
@@ -32,6 +36,14 @@ class Guard:
     table: str
     column: int
     kind: str
+
+    def holds(self, values: pa.Array) -> bool:
+        """Whether it is true of these values of the column."""
+        if self.kind == "not null":
+            return not values.null_count
+        ends = pc.min_max(values)
+        end = (ends["min"] if self.kind == "≥ 0" else ends["max"]).as_py()
+        return end is None or bool(end >= 0 if self.kind == "≥ 0" else end <= 0)
 
 
 @dataclass(frozen=True)

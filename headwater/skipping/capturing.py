@@ -12,9 +12,6 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from headwater.algebra.plan import walk
 from headwater.delta import one_batch
 from headwater.errors import InvalidOption, NotSupported, UnsafeSketch
@@ -37,6 +34,8 @@ from headwater.skipping.uses import MOST, Use, counts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import pyarrow as pa
 
     from headwater.algebra.plan import Node
     from headwater.annotations.fragments import Partition
@@ -138,12 +137,7 @@ class Capturing:
             column = frame[f"c{guard.column}"]
             broken = {"≥ 0": column < 0, "≤ 0": column > 0, "not null": column.isNull()}[guard.kind]
             return frame.where(broken).first() is None
-        values = now.kept(table).contents().rows.column(guard.column)
-        if guard.kind == "not null":
-            return not values.null_count
-        ends = pc.min_max(values)
-        end = (ends["min"] if guard.kind == "≥ 0" else ends["max"]).as_py()
-        return end is None or bool(end >= 0 if guard.kind == "≥ 0" else end <= 0)
+        return guard.holds(now.kept(table).contents().rows.column(guard.column))
 
     def choose(
         self, query: Query, fragments: int | None, answer: Callable[[], pa.Table] | None, *, witnesses: bool = False

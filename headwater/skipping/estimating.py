@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headwater.algebra import plan
 from headwater.annotations.fragments import Partition
@@ -110,12 +109,7 @@ class Estimating:
 
     def _holds(self, guard: Guard) -> bool:
         """Whether a fact is true of the rows that were drawn."""
-        values = self.sample.rows[guard.table].rows.column(guard.column)
-        if guard.kind == "not null":
-            return not values.null_count
-        ends = pc.min_max(values)
-        end = (ends["min"] if guard.kind == "≥ 0" else ends["max"]).as_py()
-        return end is None or bool(end >= 0 if guard.kind == "≥ 0" else end <= 0)
+        return guard.holds(self.sample.rows[guard.table].rows.column(guard.column))
 
     def _needed(self, choice: Choice) -> dict[int, NDArray[np.int64]]:
         """For each scan that is sketched, the numbers of those of its rows in the sample that the answer needs."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from headwater.state.arrangement import Arrangement
     from headwater.state.runs import Run
+    from headwater.state.signposts import Signposts
 
     Int64s = NDArray[np.int64]
     Words = NDArray[np.uint64]
@@ -45,32 +46,33 @@ class Stored(NamedTuple):
     places: Int64s
 
 
-def stored(arrangements: Sequence[Arrangement]) -> tuple[Stored, list[Run]]:
-    """The arrangements as tables, and the runs to hold; columns of no fixed width have no place."""
-    held: list[Run] = []
+def stored(arrangements: Sequence[Arrangement]) -> tuple[Stored, list[tuple[Run, Signposts]]]:
+    """The arrangements as tables, and what to hold; columns of no fixed width have no place."""
+    held: list[tuple[Run, Signposts]] = []
     spans = np.empty((len(arrangements), 2), np.int64)
     widest = max((len(each.schema.types) for each in arrangements), default=0)
     keys, places = np.zeros((len(arrangements), widest), np.int64), np.full((len(arrangements), widest, 3), -1, np.int64)
     for number, arrangement in enumerate(arrangements):
         spans[number] = len(held), len(held) + len(arrangement.runs)
-        held += arrangement.runs
+        # The signposts, too: a run that two threads read from a file may exchange its own.
+        held += [(run, run.signposts) for run in arrangement.runs]
         keys[number, : len(arrangement.key)] = arrangement.key
         found = arrangement.format.table
         places[number, : len(found)] = found
     # Runs never change: what is said of one is found once.
-    runs = [run.signposts.line or _described(run) for run in held]
+    runs = [signposts.line or _described(run, signposts) for run, signposts in held]
     return Stored(np.array(runs, np.int64).reshape(-1, 8), spans, keys, places), held
 
 
-def _described(run: Run) -> tuple[int, ...]:
+def _described(run: Run, signposts: Signposts) -> tuple[int, ...]:
     words = run.block.words
     if not (words.flags.c_contiguous and run.hashes.flags.c_contiguous):
         raise ValueError("The lines of a run are not in one piece.")
     weights = 0 if run.is_uniform else _address(run.weights)
-    posts = run.signposts.along(run.hashes)
+    posts = signposts.along(run.hashes)
     ways = (0, 0) if posts is None else (_address(posts), 65 - len(posts).bit_length())
     line = (_address(run.hashes), _address(words), weights, len(run), words.shape[1], int(run.weights[0]), *ways)
-    run.signposts.line = line
+    signposts.line = line
     return line
 
 

@@ -31,7 +31,7 @@ def test_lines_with_a_hash_are_found(count: int) -> None:
     rows = pa.RecordBatch.from_arrays([pa.array(keys), pa.array(np.arange(2 * count))], ["c0", "c1"])
     arrangement = Arrangement.empty(rows.schema, (0,)).insert(Delta.inserting(rows))
     table, held = stored([arrangement])
-    hashes = held[0].hashes
+    hashes = held[0][0].hashes
     others = rng.integers(0, 1 << 64, 1_000, dtype=np.uint64)
     ends = np.array([0, (1 << 64) - 1], np.uint64)
     for wanted in np.concatenate([np.unique(hashes), others, ends, hashes[:1] - np.uint64(1), hashes[-1:] + np.uint64(1)]):
