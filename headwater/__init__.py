@@ -52,6 +52,7 @@ from headwater.errors import (
     UnknownFormat,
     UnknownName,
     UnreadableCatalog,
+    UnrepresentableValue,
     UnsafeSketch,
     ViewCycle,
 )
@@ -122,6 +123,7 @@ __all__ = [
     "UnknownFormat",
     "UnknownName",
     "UnreadableCatalog",
+    "UnrepresentableValue",
     "UnsafeSketch",
     "View",
     "ViewCycle",
