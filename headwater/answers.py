@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from headwater.errors import UnrepresentableValue
 from headwater.operators.ordering import sorted_rows
+from headwater.values import NOT_IN_PYTHON, python_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,10 +64,14 @@ class Answer:
         table = self.arrow()
         if not table.num_columns:
             return [()] * table.num_rows
-        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return list(zip(*map(python_values, table.columns, table.column_names), strict=True))
 
     def pandas(self) -> Any:  # noqa: ANN401  (pandas is optional)
-        return self.arrow().to_pandas()
+        table = self.arrow()
+        try:
+            return table.to_pandas()
+        except (pa.ArrowException, *NOT_IN_PYTHON) as error:
+            raise UnrepresentableValue(f"a value that pandas does not have: {error}; use arrow() or dataframe()") from error
 
     def dataframe(self) -> DataFrame:
         """The rows as a Spark DataFrame."""

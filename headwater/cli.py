@@ -166,6 +166,7 @@ def datalog(
     """Runs a Datalog program, and prints the answers of its questions; without any, the rows of each predicate with rules."""
     with _errors():
         import headwater as hw
+        from headwater.values import python_values
 
         with hw.connect(directory) as session:
             program = session.datalog(file.read())
@@ -173,8 +174,8 @@ def datalog(
             for name, answer in found:
                 rows = answer.arrow().sort_by([(column, "ascending") for column in answer.arrow().column_names])
                 typer.echo(f"{name}({', '.join(rows.column_names)})" if name else "\t".join(rows.column_names))
-                for row in rows.to_pylist():
-                    typer.echo("\t".join(str(value) for value in row.values()))
+                for row in zip(*map(python_values, rows.columns, rows.column_names), strict=True):
+                    typer.echo("\t".join(map(str, row)))
 
 
 def main() -> None:

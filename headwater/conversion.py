@@ -154,6 +154,9 @@ def _number(column: pa.Array, wanted: pa.DataType) -> pa.Array:
         return (column.cast(pa.decimal128(_INTEGER_DIGITS, 0)) if pa.types.is_integer(given) else column).cast(wanted)
     if pa.types.is_floating(wanted) and pa.types.is_decimal(given):
         return _real(column, wanted)
+    if pa.types.is_integer(wanted) and pa.types.is_decimal(given):
+        differs = pc.not_equal(pc.trunc(column), column).fill_null(fill_value=False)
+        _refuse(column, differs.to_numpy(zero_copy_only=False), "is no whole number")
     narrowed = column.cast(wanted)
     if pa.types.is_float64(given) and pa.types.is_float32(wanted):
         _refuse(column, _out_of_range(_numbers(column), _numbers(narrowed)), "is out of the range of a FLOAT")

@@ -25,7 +25,7 @@ from headwater.frontend.origins import Origins
 from headwater.frontend.recompute import Recompute
 from headwater.frontend.recursive import recursive_query
 from headwater.operators.recursive.strategy import EAGER, chosen
-from headwater.schema import arrow_of, arrow_schema, loosened
+from headwater.schema import arrow_of, arrow_schema, loosened, require_readable, require_shallow
 from headwater.sources.attached import Source, at, source_of
 
 if TYPE_CHECKING:
@@ -60,12 +60,15 @@ class Engine:
     def schema(self, described: str | StructType) -> StructType:
         """A table's columns, from DDL text or as Spark states them."""
         self._spark()  # parses the text
+        if isinstance(described, str):
+            require_readable(described)
         try:
             struct = StructType.fromDDL(described) if isinstance(described, str) else described
         except PySparkException as error:
             raise InvalidSchema(f"{described!r} is not a list of columns and types: {failure(error)}") from error
         if not isinstance(struct, StructType) or not struct.fields:
             raise InvalidSchema("a table has at least one column: name and type, as in 'id BIGINT, name STRING'")
+        require_shallow(struct)
         seen: set[str] = set()
         for field in struct.fields:
             if field.name.lower() in seen:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from reprlib import repr as brief
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -246,7 +247,7 @@ def _values(rows: list[Any], table: Target) -> Sequence[Sequence[Any]]:
             )
     for row in rows:
         if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != width:
-            raise InvalidRows(f"a row for table {table.name!r} must be a tuple of {width} values or a dict, not {row!r:.200}")
+            raise InvalidRows(f"a row for table {table.name!r} must be a tuple of {width} values or a dict, not {brief(row)}")
     return list(zip(*rows, strict=True)) or [()] * width
 
 

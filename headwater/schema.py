@@ -9,10 +9,17 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from headwater.errors import InvalidSchema
+from headwater.frontend.statements.scanner import is_unicode
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
+
+
+# Spark's parser takes twice as long for each further level of types, and Python reads them by calls within calls.
+_DEEPEST = 50
 
 
 def arrow_type(described: Any) -> pa.DataType:  # noqa: ANN401  (JSON)
@@ -42,6 +49,38 @@ def loosened(struct: StructType) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
     return StructType([StructField(f.name, _loose(f.dataType), f.nullable, f.metadata) for f in struct.fields])
+
+
+def require_readable(described: str) -> None:
+    """Refuses a list of columns that Spark's parser would not come back from."""
+    depth = deepest = 0
+    for sign in described:
+        depth += (sign == "<") - (sign == ">")
+        deepest = max(deepest, depth)
+    if deepest > _DEEPEST:
+        raise InvalidSchema(f"types within each other, {deepest} deep; there may be {_DEEPEST}")
+    if not is_unicode(described):
+        raise InvalidSchema(f"{described!r:.200} has half of a surrogate pair in it, which is no character")
+
+
+def require_shallow(struct: StructType) -> None:
+    """Refuses types that are deeper within each other than anybody needs, and names that are no text."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    pending: list[tuple[DataType, int]] = [(struct, 0)]
+    while pending:
+        kind, depth = pending.pop()
+        if depth > _DEEPEST:
+            raise InvalidSchema(f"types within each other, more than {_DEEPEST} deep")
+        if isinstance(kind, StructType):
+            for field in kind.fields:
+                if not is_unicode(field.name):
+                    raise InvalidSchema(f"the name {field.name!r} has half of a surrogate pair in it, which is no character")
+                pending.append((field.dataType, depth + 1))
+        elif isinstance(kind, ArrayType):
+            pending.append((kind.elementType, depth + 1))
+        elif isinstance(kind, MapType):
+            pending += [(kind.keyType, depth + 1), (kind.valueType, depth + 1)]
 
 
 def collected(frame: DataFrame) -> pa.Table:

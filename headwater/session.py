@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from reprlib import repr as brief
 from tempfile import TemporaryDirectory
 from threading import get_ident
 from types import MappingProxyType
@@ -106,6 +108,7 @@ class Session(Workplace):
         """Goes on with what is in a directory; to be called first."""
         from headwater.store.opening import disk_at, open_to_read, open_to_write
 
+        _require_path(directory)
         disk = disk_at(directory)
         if mode == "r":
             self._reader, self.epochs = open_to_read(disk, self._engine_for)
@@ -742,6 +745,15 @@ class Session(Workplace):
         with self.epochs.defining:
             yield self.snapshot.catalog
         self._afterwards()
+
+
+def _require_path(directory: str | Path) -> None:
+    try:
+        is_path = b"\0" not in os.fsencode(directory)
+    except (TypeError, UnicodeEncodeError):
+        is_path = False
+    if not is_path:
+        raise InvalidOption(f"{brief(directory)} is not the path of a directory")
 
 
 def _key(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ...] | None:

@@ -1,4 +1,4 @@
-"""Python's and NumPy's values as an Arrow column of a table's type: exactly the values they are, or refused.
+"""Python's and NumPy's values as an Arrow column of a table's type: exactly the values they are, or refused. And back.
 
 Arrow itself is generous: to it 7/2 is the integer 3, a bool a number and NaT a date. So the classes of the values are looked at
 first. Where all are of the class that is natural for the type, Arrow takes them as they are. All others become a column of
@@ -13,6 +13,7 @@ from decimal import Decimal
 from functools import cache
 from itertools import accumulate, chain
 from operator import itemgetter
+from reprlib import repr as brief
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -22,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.conversion import Unfit, converted, from_parts, kind_of, places_of, require_sound
+from headwater.errors import UnrepresentableValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,6 +44,9 @@ _NATURAL: dict[int, type] = {
 }
 """By the id of a type, the class whose values Arrow takes exactly or refuses."""
 
+NOT_IN_PYTHON = (ArithmeticError, ValueError)
+"""What is raised for dates that Python does not have, and for text that is no UTF-8."""
+
 _CLOCK_UNITS = ("h", "m", "s", "ms", "us", "ns")
 
 
@@ -60,13 +65,35 @@ def column_of(values: Sequence[Any], wanted: pa.DataType, time_zone: str) -> pa.
         reader = _reader(each, kind)
         if reader is None:
             value = next(value for value in values if type(value) is each)
-            raise Unfit(f"it takes no {each.__name__}, and this is one: {value!r:.80}")
+            raise Unfit(f"it takes no {each.__name__}, and this is one: {brief(value)}")
         readers[each] = reader
     builds = {reader.build for reader in readers.values()}
     columns = [build(_chosen(values, readers, build), wanted, time_zone) for build in builds if build is not _nothing]
     if not columns:
         return pa.nulls(len(values), wanted)
     return columns[0] if len(columns) == 1 else pc.coalesce(*columns)
+
+
+def python_values(column: pa.Array | pa.ChunkedArray, name: str | None = None) -> Values:
+    """The values of a column, called so in the error if Python does not have one of them."""
+    try:
+        return column.to_pylist()
+    except NOT_IN_PYTHON as error:
+        where = f"a {column.type}" if name is None else f"a {column.type} in column {name!r}"
+        raise UnrepresentableValue(f"{where} that Python does not have: {error}; use arrow() or dataframe()") from error
+
+
+def shown(value: pa.Scalar) -> object:
+    """A value for a message; where Python does not have it, its bytes or a text."""
+    try:
+        return value.as_py()
+    except NOT_IN_PYTHON:
+        if pa.types.is_string(value.type):
+            return value.as_buffer().to_pybytes()
+    try:
+        return value.cast(pa.string()).as_py()
+    except pa.ArrowException:
+        return f"a {value.type} that Python does not have"
 
 
 class _Reader(NamedTuple):
@@ -228,7 +255,7 @@ def _maps(values: Values, wanted: pa.DataType, time_zone: str) -> pa.Array:
     pairs = list(chain.from_iterable(value.items() if isinstance(value, Mapping) else value or () for value in values))
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise Unfit(f"a map is a dict, or a list of pairs, and this is no pair: {pair!r:.80}")
+            raise Unfit(f"a map is a dict, or a list of pairs, and this is no pair: {brief(pair)}")
     keys = column_of([key for key, _ in pairs], wanted.key_type, time_zone)
     items = column_of([item for _, item in pairs], wanted.item_type, time_zone)
     return from_parts(_ends(values), [keys, items], wanted, _missing(values))
@@ -250,7 +277,7 @@ def _structs(values: Values, wanted: pa.DataType, time_zone: str) -> pa.Array:
         elif len(value) == len(names):
             rows.append(tuple(value))
         else:
-            raise Unfit(f"a struct of {len(names)} fields, and this has {len(value)}: {value!r:.80}")
+            raise Unfit(f"a struct of {len(names)} fields, and this has {len(value)}: {brief(value)}")
     fields = [column_of(list(map(itemgetter(i), rows)), field.type, time_zone) for i, field in enumerate(wanted)]
     return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=_missing(values))
 
@@ -258,7 +285,7 @@ def _structs(values: Values, wanted: pa.DataType, time_zone: str) -> pa.Array:
 def _texts(names: Sequence[Any]) -> Sequence[str]:
     for name in names:
         if not isinstance(name, str):
-            raise Unfit(f"the names of fields are text, not {name!r:.80}")
+            raise Unfit(f"the names of fields are text, not {brief(name)}")
     return names
 
 

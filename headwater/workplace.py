@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from reprlib import repr as brief
 from threading import get_ident
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ from headwater.errors import (
     UnknownName,
     ViewCycle,
 )
+from headwater.frontend.statements.scanner import is_unicode
 from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.runtime.driver import NOTHING_OUTSIDE
@@ -190,7 +192,7 @@ class Workplace:
 
     def _find(self, name: str, now: Snapshot | None = None) -> Entry | None:
         if not isinstance(name, str):
-            raise InvalidName(f"{name!r} is not the name of a table or view: names are text")
+            raise InvalidName(f"{brief(name)} is not the name of a table or view: names are text")
         return (self.snapshot if now is None else now).catalog.shown.get(name.lower())
 
     def _unknown(self, name: str, kind: str = "table or view") -> HeadwaterError:
@@ -198,8 +200,8 @@ class Workplace:
         return UnknownName(f"there is no {kind} {name!r}; there are: {names}")
 
     def _require_free(self, name: str) -> None:
-        if not isinstance(name, str) or not name.strip() or "\0" in name:
-            raise InvalidName(f"{name!r} cannot be the name of a table or view")
+        if not isinstance(name, str) or not name.strip() or "\0" in name or not is_unicode(name):
+            raise InvalidName(f"{brief(name)} cannot be the name of a table or view")
         entry = self._find(name)
         if entry is not None:
             kind = "table" if isinstance(entry, TableEntry) else "view" if entry.sketch is None else "sketch"

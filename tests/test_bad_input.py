@@ -6,7 +6,7 @@ import datetime as dt
 import math
 import re
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -530,3 +530,143 @@ def test_conditions_within_conditions(session: hw.Session) -> None:
         assert view.maintenance == "recomputed"
         view.drop()
     session.delete("sales", [(9, 9, 9)])
+
+
+HALF = "\ud800"
+DEEP = 3000
+
+
+def nested(depth: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def text(value: object) -> str:
+    return value if isinstance(value, str) else "x"
+
+
+HOSTILE: dict[str, Callable[[hw.Session, Any], Any]] = {
+    "insert": lambda s, x: s.insert("bag", [(1, 1.0, x)]),
+    "insert into": lambda s, x: s.insert(x, [(1, 1.0, "a")]),
+    "rows": lambda s, x: s.insert("bag", x),
+    "row": lambda s, x: s.insert("bag", [x]),
+    "dict": lambda s, x: s.insert("bag", [{"x": x, "d": x, "name": x}]),
+    "names": lambda s, x: s.insert("bag", [{text(x): 1}]),
+    "delete": lambda s, x: s.delete("bag", [(x, x, x)]),
+    "upsert": lambda s, x: s.upsert("sales", [(x, x, x)]),
+    "nested": lambda s, x: s.insert("typed", [(x, x, x, x, x)]),
+    "within": lambda s, x: s.insert("typed", [([x], {"k": x}, {"p": x, "q": x}, None, None)]),
+    "sql": lambda s, x: s.sql(x),
+    "text in sql": lambda s, x: s.sql(f"INSERT INTO bag VALUES (1, 1.0, '{text(x)}')"),
+    "query": lambda s, x: s.create_view("mine", x),
+    "text in a query": lambda s, x: s.create_view("mine", f"SELECT '{text(x)}' AS x FROM bag"),
+    "view": lambda s, x: s.create_view(x, "SELECT 1 AS x FROM nope"),
+    "schema": lambda s, x: s.create_table("mine", x),
+    "column": lambda s, x: s.create_table("mine", f"`{text(x)}` INT"),
+    "key": lambda s, x: s.create_table("mine", "id INT", key=x),
+    "source": lambda s, x: s.create_table("mine", source=x),
+    "format": lambda s, x: s.create_table("mine", source="no/where", format=text(x) + HALF),
+    "program": lambda s, x: s.datalog(x),
+    "fact": lambda s, x: s.datalog(f'p("{text(x)}"). ?- p(X), X = "{text(x)}", nope(X).'),
+    "lookup": lambda s, x: s.view(x),
+    "why": lambda s, x: s.view("totals").why(x),
+    "at": lambda s, x: s.at(10**9).sql(x),
+    "sketch": lambda s, x: s.create_sketch("mine", x, on={"sales": "x"}),
+    "directory": lambda s, x: hw.connect(f"/dev/null/{text(x)}", spark=s.spark),
+}
+QUOTED = (f"SELECT '{HALF}' AS x FROM sales", f'p("{HALF}").')
+TEXTS_AND_VALUES = (HALF, *QUOTED, "\0", "`", "((((", "'", '"', "\\", b"\xff", nested(DEEP), 1j, object())
+
+
+@pytest.fixture(scope="module")
+def battered(spark: SparkSession) -> Iterator[hw.Session]:
+    with hw.connect(spark=spark) as opened:
+        opened.create_table("sales", "id BIGINT, x INT, y INT", key="id")
+        opened.create_table("bag", "x INT, d DOUBLE, name STRING")
+        opened.create_table("typed", "a ARRAY<INT>, m MAP<STRING, INT>, s STRUCT<p: INT, q: STRING>, t TIMESTAMP, c BINARY")
+        opened.create_view("totals", TOTALS)
+        yield opened
+
+
+@pytest.mark.parametrize("entry", HOSTILE)
+def test_hostile_text_and_values_work_or_end_in_errors_of_headwater(battered: hw.Session, entry: str) -> None:
+    for value in TEXTS_AND_VALUES:
+        with suppress(hw.HeadwaterError):
+            HOSTILE[entry](battered, value)
+        for drop, known in ((battered.drop_view, battered.views()), (battered.drop_table, battered.tables())):
+            if "mine" in known:
+                drop("mine")
+    picture(battered)
+
+
+DEEPLY: dict[str, tuple[Callable[[hw.Session], Any], type[hw.HeadwaterError], str]] = {
+    "brackets": (lambda s: s.sql(f"SELECT {'(' * DEEP}1{')' * DEEP}"), hw.InvalidQuery, "too deep"),
+    "a sum": (
+        lambda s: s.create_view("mine", f"SELECT {'+'.join(['x'] * DEEP)} AS y FROM sales"),
+        hw.InvalidQuery,
+        "TOO_COMPLEX",
+    ),
+    "an update": (lambda s: s.sql(f"UPDATE sales SET x = {'(' * DEEP}1{')' * DEEP}"), hw.InvalidQuery, "too deep"),
+    "types": (lambda s: s.create_table("mine", f"x {'ARRAY<' * DEEP}INT{'>' * DEEP}"), hw.InvalidSchema, "3000 deep"),
+    "values": (lambda s: s.insert("typed", typed_row(a=nested(DEEP))), hw.InvalidRows, "'a' of table 'typed'"),
+    "terms": (lambda s: s.datalog(f"p({'(' * DEEP}1{')' * DEEP})."), hw.InvalidProgram, "line 1, column 103: terms within"),
+    "signs": (lambda s: s.datalog(f"p(X) :- sales(X, _, _), X = {'-' * DEEP}1."), hw.InvalidProgram, "more than 100 deep"),
+    "functions": (lambda s: s.datalog(f"p({'abs(' * DEEP}1{')' * DEEP})."), hw.InvalidProgram, "more than 100 deep"),
+    "a long term": (lambda s: s.datalog(f"p(X) :- sales(X, _, _), X = {'+'.join('1' * DEEP)}."), hw.InvalidProgram, "100 deep"),
+    "digits": (lambda s: s.datalog(f"p({'9' * 5000})."), hw.InvalidProgram, "a number of 5000 digits"),
+    "an exponent": (lambda s: s.datalog("p(1e999)."), hw.InvalidProgram, "1e999 is no DOUBLE"),
+}
+
+
+@pytest.mark.parametrize("case", DEEPLY)
+def test_what_is_too_deep_is_refused(session: hw.Session, case: str) -> None:
+    call, error, part = DEEPLY[case]
+    with refused(session, error, part):
+        call(session)
+
+
+def test_types_as_deep_as_may_be(session: hw.Session) -> None:
+    table = session.create_table("deepest", f"x {'ARRAY<' * 49}INT{'>' * 49}")
+    session.insert("deepest", [(nested(48),), (None,)])
+    assert sorted(table.rows(), key=str) == sorted([(nested(48),), (None,)], key=str)
+    table.drop()
+
+
+BEYOND: dict[str, str] = {
+    "year": "SELECT 9L AS id, DATE'9999-12-31' + 1 AS d, TIMESTAMP'2024-01-01' AS t, 'a' AS s",
+    "time": "SELECT 9L AS id, DATE'2024-01-01' AS d, timestamp_micros(300000000000000000) AS t, 'a' AS s",
+    "text": "SELECT 9L AS id, DATE'2024-01-01' AS d, TIMESTAMP'2024-01-01' AS t, CAST(X'FF' AS STRING) AS s",
+}
+
+
+@pytest.fixture(scope="module")
+def timed(session: hw.Session) -> Iterator[hw.Table]:
+    yield session.create_table("timed", "id BIGINT, d DATE, t TIMESTAMP, s STRING", key="id")
+    session.drop_table("timed")
+
+
+@pytest.mark.parametrize("case", BEYOND)
+def test_what_python_does_not_have_does_not_come_in(session: hw.Session, timed: hw.Table, case: str) -> None:
+    frame = session.spark.sql(BEYOND[case])
+    with refused(session, hw.InvalidRows, "'timed'"):
+        session.insert("timed", frame)
+    with refused(session, hw.InvalidRows, "'timed'"):
+        session.sql(f"INSERT INTO timed {BEYOND[case]}")
+    with refused(session, hw.InvalidRows, "'mine'"):
+        session.create_table("mine", timed.schema, source=frame)
+
+
+@pytest.mark.usefixtures("timed")
+def test_what_python_does_not_have_is_told_of_when_a_view_computes_it(session: hw.Session) -> None:
+    session.insert("timed", [(1, dt.date(9999, 12, 31), dt.datetime(9999, 12, 31, tzinfo=dt.UTC), "a")])
+    queries = {"day": "SELECT date_add(d, 1) AS x FROM timed", "days": "SELECT array(date_add(d, 1)) AS x FROM timed"}
+    for name, query in queries.items():
+        view = session.create_view(name, query)
+        assert view.arrow().num_rows == 1
+        for ask in (view.rows, session.sql(f"SELECT * FROM `{name}`").rows):
+            with pytest.raises(hw.UnrepresentableValue, match=r"column 'x' .* use arrow\(\)"):
+                ask()
+        view.drop()
+    session.sql("DELETE FROM timed")

@@ -173,8 +173,10 @@ SAMPLES: dict[str, list[Any]] = {
     ],
     "`dict`": [{"p": 1, "q": "x"}, {"q": "x", "P": 1}, {"k": 1}],
     "`Row`, named tuples": [Row(q="x", p=1), Point(q="x", p=1), Row(Q="x", p=None)],
-    "`complex`, `Fraction`, `UUID`, `set`, all others": [1j, Fraction(7, 2), Fraction(2), UUID(int=5), {1}, np.longdouble(1)]
-    + [range(3), object(), pa.scalar(1), np.array(1), np.complex64(1), Path("x"), dt.timezone.utc, frozenset()],
+    "`complex`, `Fraction`, `UUID`, `set`, all others": [
+        *(1j, Fraction(7, 2), Fraction(2), UUID(int=5), {1}, np.longdouble(1), range(3), object()),
+        *(pa.scalar(1), np.array(1), np.complex64(1), Path("x"), UTC, frozenset()),
+    ],
     "Arrow `bool`": encoded(pa.array([True])),
     "Arrow `int8` to `uint64`": [
         *arrow(INTEGERS, pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64()),
@@ -212,10 +214,11 @@ SAMPLES: dict[str, list[Any]] = {
     ],
     "Arrow `duration`": [*arrow(SPANS, pa.duration("us"), pa.duration("s")), Refused(pa.array([1], pa.duration("ns")))],
     "Arrow `time32`, `time64`": arrow([dt.time(0), dt.time(23, 59, 59)], pa.time32("s"), pa.time64("us"), pa.time64("ns")),
-    "Arrow `list`": arrow(
-        [[], [1, None]], pa.list_(pa.int64()), pa.large_list(pa.int8()), pa.list_(pa.float64()), pa.list_view(pa.int32())
-    )
-    + [pa.array([[1, 2]], pa.list_(pa.int64(), 2))],
+    "Arrow `list`": [
+        *arrow([[], [1, None]], pa.list_(pa.int64()), pa.large_list(pa.int8()), pa.list_(pa.float64())),
+        *arrow([[], [1, None]], pa.list_view(pa.int32()), pa.large_list_view(pa.int32())),
+        pa.array([[1, 2]], pa.list_(pa.int64(), 2)),
+    ],
     "Arrow `map`": arrow([[("k", 1)]], pa.map_(pa.string(), pa.int64()), pa.map_(pa.large_string(), pa.decimal128(3, 1))),
     "Arrow `struct`": [
         pa.array([{"q": "x", "P": 1}], pa.struct([("q", pa.large_string()), ("P", pa.int64())])),

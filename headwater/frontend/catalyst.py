@@ -252,6 +252,10 @@ def quote(name: str) -> str:
 
 def translated(error: PySparkException | Py4JJavaError) -> HeadwaterError:
     """Spark's complaint about a query, or its failure to plan it, as ours."""
+    if isinstance(error, Py4JJavaError) and "StackOverflowError" in str(error.java_exception.toString()):
+        return InvalidQuery(
+            "the query is too deep for Spark: expressions or queries within each other; make some of them views"
+        )
     if isinstance(error, Py4JJavaError):
         return InvalidQuery(f"Spark itself fails to plan this query, and says {error.java_exception.toString()}")
     condition = error.getCondition() or ""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # Fields that name or qualify, or say where in the text a thing stood, but do not change a value.
 _NOT_MEANING = {"class", "num-children", "exprId", "resultId", "qualifier", "metadata", "explicitMetadata", "evalContext"}
 _NOT_MEANING |= {"nonInheritableMetadataKeys", "nullable", "name", "dataType", "origin", "inferMetadata"}
+# What JSON has in place of bytes that are no UTF-8.
+_UNREADABLE = "\ufffd"
 # Functions whose code is not in the JSON: only the instance tells two of them apart.
 USER_FUNCTIONS = (
     "PythonUDF",
@@ -119,6 +121,8 @@ class _Reader:
         if stated is None:
             options = (("dataType", json.dumps(node["dataType"])), ("value", json.dumps(value)))
             return Call("Literal", (), None, options, origin)
+        if pa.types.is_string(stated) and value is not None and _UNREADABLE in value:
+            raise Unreadable("a text that may be no UTF-8, which JSON does not tell")
         if value is not None and origin is not None:
             if pa.types.is_timestamp(stated) and stated.tz is not None:
                 value = self._spark(origin).value()

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from headwater.values import python_values
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -121,4 +123,4 @@ def tuples(columns: Sequence[Any], count: int) -> list[Row]:
     """The rows of Arrow columns as tuples of Python values."""
     if not columns:
         return [()] * count
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+    return list(zip(*map(python_values, columns), strict=True))

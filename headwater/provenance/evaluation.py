@@ -37,6 +37,7 @@ from headwater.provenance.fixpoint import Frame, solved
 from headwater.provenance.goals import Goal, pairs
 from headwater.provenance.naming import label_of, names_of
 from headwater.runtime.catalog import TableEntry
+from headwater.values import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -248,7 +249,7 @@ class Evaluator:
             return self.builder.all((own, self.builder.any(partners)))
         names = names_of(node.left, self.snapshot.entries)
         known = {column.index for column in joins.analyse(node).left if isinstance(column, Column)} or range(len(names))
-        values = ", ".join(f"{names[i]} = {left.rows.column(i)[row].as_py()!r}" for i in sorted(known))
+        values = ", ".join(f"{names[i]} = {shown(left.rows.column(i)[row])!r}" for i in sorted(known))
         tables = sorted({part.source for part in plan.walk(node.right) if isinstance(part, plan.Scan)})
         text = f"no partner in {', '.join(tables) or 'the other side'} for {values}"
         return self.builder.all((own, self.builder.absence(text)))

@@ -27,6 +27,7 @@ from headwater.state import sharing
 from headwater.state.consolidation import consolidate, group_rows
 from headwater.state.hashing import hash_rows
 from headwater.state.sorting import ascending
+from headwater.values import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -267,7 +268,7 @@ def _distinct(rows: pa.RecordBatch, columns: Sequence[int]) -> bool:
 
 def _shown(table: TableEntry, rows: pa.RecordBatch, index: int, columns: tuple[int, ...] | None = None) -> str:
     chosen = range(len(table.arrow)) if columns is None else columns
-    values = {table.arrow.field(i).name: rows.column(i)[int(index)].as_py() for i in chosen}
+    values = {table.arrow.field(i).name: shown(rows.column(i)[int(index)]) for i in chosen}
     text = ", ".join(f"{name}={value!r}" for name, value in values.items())
     return f"({text[:200]}…)" if len(text) > 200 else f"({text})"
 

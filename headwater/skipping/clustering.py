@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 
 from headwater.errors import EvaluationFailed, InvalidOption, InvalidTarget
 from headwater.evaluation.spark import failure
+from headwater.frontend.statements.scanner import is_unicode
 from headwater.skipping.partitioning import column_of
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def export(  # noqa: PLR0913, PLR0917  (each a part of what is asked for)
     files: int | None,
 ) -> None:
     """Writes the rows of a table to a path where nothing is yet."""
+    if not is_unicode(path):
+        raise InvalidOption(f"{path!r} has half of a surrogate pair in it, which is no character, so Spark writes no such path")
     if files is not None and (not isinstance(files, int) or files < 1):
         raise InvalidOption(f"files is a number from 1 on, not {files!r}")
     frame = spark.createDataFrame(rows, table.schema) if isinstance(rows, pa.Table) else rows.toDF(*table.schema.names)

@@ -26,6 +26,7 @@ from headwater.errors import (
     NullKey,
     UnknownName,
 )
+from headwater.frontend.statements.scanner import is_unicode
 from headwater.rows import Columns, fitted
 from headwater.runtime.outside import Outside, Place
 from headwater.schema import arrow_schema
@@ -74,6 +75,11 @@ def source_of(spark: Callable[[], SparkSession], source: object, form: str | Non
             raise InvalidOption("format is for files: a DataFrame has none")
         frame: Any = source
         return Source(lambda: frame)
+    for text in (str(source) if isinstance(source, Path) else source, form):
+        if isinstance(text, str) and not is_unicode(text):
+            raise InvalidOption(
+                f"{text!r} has half of a surrogate pair in it, which is no character, so Spark knows no such place"
+            )
     if isinstance(source, Path) or (isinstance(source, str) and ("/" in source or form is not None)):
         return at(spark, Place(path=_qualified(spark(), str(source)), format=form or _FORMAT))
     if not isinstance(source, str) or not source.strip():

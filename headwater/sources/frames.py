@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.errors import InvalidStream
 from headwater.schema import collected
 from headwater.sources.events import describing, form_of
+from headwater.values import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -145,7 +146,7 @@ class Batch:
 
     def record(self, at: int) -> str:
         """A row as it came."""
-        raw = None if self.corrupt is None else self.rows.column(self.corrupt)[at].as_py()
+        raw = None if self.corrupt is None else shown(self.rows.column(self.corrupt)[at])
         names = [name for name in self.rows.column_names if name != self.corrupt]
         return record_of(self.rows.select(names), at) if raw is None else str(raw)
 
@@ -168,6 +169,6 @@ class Batch:
 
 def record_of(rows: pa.Table, at: int, *, all_columns: bool = True) -> str:
     """A row as text; all of its columns, or those that have a value."""
-    row = rows.slice(at, 1).to_pylist()[0]
+    row = {name: shown(rows.column(i)[at]) for i, name in enumerate(rows.column_names)}
     told = row if all_columns else {name: value for name, value in row.items() if value is not None}
     return json.dumps(told, default=str, ensure_ascii=False)

@@ -11,6 +11,7 @@ r"""Reads the text of a Datalog program.
 from __future__ import annotations
 
 import re
+from math import isinf
 from typing import TYPE_CHECKING, NamedTuple
 
 from headwater.errors import InvalidProgram
@@ -26,7 +27,7 @@ from headwater.frontend.datalog.syntax import (
     Rule,
     Variable,
 )
-from headwater.frontend.statements.scanner import place
+from headwater.frontend.statements.scanner import is_unicode, place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,9 @@ _TOKEN = re.compile(
 )
 _COMPARISONS = ("=", "!=", "<>", "<=", ">=", "<", ">")
 _AGGREGATES = ("min", "max", "sum", "avg", "count")
+# Terms within each other are read by calls within calls, of which Python has so many.
+_DEEPEST = 100
+_DIGITS = 38
 _SMALL = ": names of predicates begin with a small letter, or stand in backquotes"
 _VALUES: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 _ESCAPES = {"n": "\n", "t": "\t"}
@@ -69,6 +73,10 @@ def read_program(text: str) -> Program:
 
 
 def _tokens(text: str) -> list[_Token]:
+    if not isinstance(text, str):
+        raise InvalidProgram(f"a program is text, not {type(text).__name__}")
+    if not is_unicode(text):
+        raise InvalidProgram("the program has half of a surrogate pair in it, which is no character")
     found = []
     at = 0
     while at < len(text):
@@ -89,6 +97,8 @@ class _Reader:
         self._text = text
         self._tokens = _tokens(text)
         self._position = 0
+        self._level = 0
+        self._depths: dict[int, int] = {}
 
     def program(self) -> Program:
         rules: list[Rule] = []
@@ -177,17 +187,36 @@ class _Reader:
         while self._next.text in operators and self._next.kind == "symbol":
             token = self._next
             self._position += 1
-            term = Function(token.text, (term, part()), token.at)
+            term = self._function(token, (term, part()))
         return term
 
-    def _factor(self) -> Term:  # noqa: PLR0911  (one case a kind)
+    def _function(self, token: _Token, arguments: tuple[Term, ...]) -> Function:
+        depth = 1 + max((self._depths.get(id(argument), 0) for argument in arguments), default=0)
+        if depth > _DEEPEST:
+            raise self._too_deep(token)
+        made = Function(token.text, arguments, token.at)
+        self._depths[id(made)] = depth
+        return made
+
+    def _too_deep(self, token: _Token) -> InvalidProgram:
+        return error_at(self._text, token.at, f"terms within each other, more than {_DEEPEST} deep; compute some of them first")
+
+    def _factor(self) -> Term:
+        self._level += 1
+        if self._level > _DEEPEST:
+            raise self._too_deep(self._next)
+        term = self._simple()
+        self._level -= 1
+        return term
+
+    def _simple(self) -> Term:  # noqa: PLR0911  (one case a kind)
         token = self._next
         self._position += 1
         match token.kind:
             case "variable":
                 return Variable(token.text, token.at)
             case "number":
-                return Constant(float(token.text) if re.search("[.eE]", token.text) else int(token.text), token.at)
+                return Constant(self._number(token), token.at)
             case "text":
                 inner = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), token.text[1:-1], flags=re.DOTALL)
                 return Constant(inner, token.at)
@@ -197,7 +226,7 @@ class _Reader:
             inside = self._factor()
             if isinstance(inside, Constant) and isinstance(inside.value, int | float):
                 return Constant(-inside.value, token.at)
-            return Function("-", (inside,), token.at)
+            return self._function(token, (inside,))
         if token.text == "(":
             term = self._term()
             self._expect(")", ")")
@@ -205,13 +234,23 @@ class _Reader:
         self._position -= 1
         raise self._unexpected("a variable, a number, a text or a function")
 
+    def _number(self, token: _Token) -> int | float:
+        if re.search("[.eE]", token.text):
+            real = float(token.text)
+            if isinf(real):
+                raise error_at(self._text, token.at, f"{token.text:.50} is no DOUBLE: it is too large")
+            return real
+        if len(token.text) > _DIGITS:
+            raise error_at(self._text, token.at, f"a number of {len(token.text)} digits; there may be {_DIGITS}")
+        return int(token.text)
+
     def _named(self, token: _Token) -> Term:
         if self._accept("("):
             arguments = [] if self._next.text == ")" else [self._term()]
             while self._accept(","):
                 arguments.append(self._term())
             self._expect(")", "a , or )")
-            return Function(token.text, tuple(arguments), token.at)
+            return self._function(token, tuple(arguments))
         return Constant(_VALUES.get(token.text, token.text), token.at)
 
     # -- tokens

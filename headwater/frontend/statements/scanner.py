@@ -26,6 +26,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
+_HALVES = re.compile("[\ud800-\udfff]")
 _UNFINISHED = {"'": "string", '"': "string", "`": "name in backquotes"}
 CLOSING = (")", "]", "}")
 _CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
@@ -42,8 +43,14 @@ class Token:
     word: str
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written down: Python's may have halves of surrogate pairs, which are no characters."""
+    return text.isascii() or not _HALVES.search(text)
+
+
 def scan(text: str) -> list[Token]:
     """The tokens of `text`, without blanks and comments. Brackets are balanced, or the text is refused."""
+    _require_text(text)
     tokens: list[Token] = []
     open_brackets: list[str] = []
     position = 0
@@ -70,6 +77,14 @@ def scan(text: str) -> list[Token]:
     if open_brackets:
         raise InvalidQuery(f"a {open_brackets[-1]} is missing at the end of: {excerpt(text)}")
     return tokens
+
+
+def _require_text(text: str) -> None:
+    if not isinstance(text, str):
+        raise InvalidQuery(f"a query or statement is text, not {type(text).__name__}")
+    half = None if text.isascii() else _HALVES.search(text)
+    if half is not None:
+        raise InvalidQuery(f"{half.group()!r} is half of a surrogate pair and no character ({place(text, half.start())})")
 
 
 def place(text: str, position: int) -> str:

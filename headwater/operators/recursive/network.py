@@ -20,6 +20,7 @@ import pyarrow as pa
 from headwater.algebra import plan
 from headwater.algebra.expressions import Call, Column
 from headwater.delta import Delta, beside
+from headwater.values import python_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -238,7 +239,7 @@ _NAN = float("nan")
 
 
 def _values(column: pa.Array) -> list[Any]:
-    values = column.to_pylist()
+    values = python_values(column)
     if pa.types.is_floating(column.type):
         # −0.0 groups with 0.0.
         return [_NAN if value != value else value + 0.0 if value is not None else None for value in values]  # noqa: PLR0124
