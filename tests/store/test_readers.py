@@ -10,6 +10,7 @@ import pytest
 import shop
 from broken_disks import BreakingDisk, Fuse
 from kept_tables import Directory, Work, made
+from patience import wait_until
 from small_tables import bag
 from test_full_disks import full
 
@@ -56,10 +57,7 @@ def follow(directory: Path, processes: Processes, rounds: int, seconds: float) -
             writer.wait_for("closed")
         last = max(said["epoch"] for said in writer.said() if "epoch" in said)
     for reader in readers:
-        end = time.monotonic() + 30
-        while reader.said()[-1]["epoch"] < last:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        wait_until(lambda reader=reader: reader.said()[-1]["epoch"] >= last)
         reader.kill()
     return min(map(check_seen, readers))
 

@@ -1,6 +1,6 @@
 """The network of a recursion with two joins, put together by hand.
 
-    same(x, y) :- parent(x, p), parent(y, p);  same(x, y) :- parent(x, p), same(p, q), parent(y, q)
+same(x, y) :- parent(x, p), parent(y, p);  same(x, y) :- parent(x, p), same(p, q), parent(y, q)
 """
 
 from __future__ import annotations
