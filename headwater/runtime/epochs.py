@@ -89,10 +89,24 @@ class Epochs:
                 self.executors.committed(lambda: self.now)
             return self.now.epoch
 
+    def replay(self, changes: Mapping[str, Delta], positions: Mapping[str, Any] | None = None) -> int:
+        """Applies an epoch that was committed before, as the journal tells it; tables that were lost since do not hinder it."""
+        with self.writing:
+            now, outcome = self._outcome_of_what_is_whole(changes, {}, lossy=True)
+            moved = now.positions if positions is None else positions
+            then = Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states}, moved)
+            for name, delta in changes.items():
+                self.history.add_if_few(name, then.epoch, delta)
+            self._proceed(then, _changed(now.catalog, outcome), outcome.work)
+            return self.now.epoch
+
     def _outcome_of_what_is_whole(
-        self, changes: Mapping[str, Delta], advanced: Mapping[Step, State]
+        self, changes: Mapping[str, Delta], advanced: Mapping[Step, State], *, lossy: bool = False
     ) -> tuple[Snapshot, Outcome]:
-        """The outcome of an epoch, after views with damaged states were set aside; the snapshot it starts from."""
+        """The outcome of an epoch, after views with damaged states were set aside; the snapshot it starts from.
+
+        The tables that change must be there, unless the epoch is `lossy`.
+        """
         while True:
             now = self.now
             sources = {now.tables[name].source: delta for name, delta in changes.items()}
@@ -100,7 +114,7 @@ class Epochs:
                 return now, self._outcome(now, sources, advanced)
             except DamagedFile as damage:
                 _log.warning("%s", self.set_aside(damage))
-                for name in changes:
+                for name in () if lossy else changes:
                     self.now.kept(self.now.tables[name])
 
     def _outcome(self, now: Snapshot, sources: Mapping[Step, Delta], advanced: Mapping[Step, State]) -> Outcome:

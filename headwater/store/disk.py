@@ -202,9 +202,13 @@ class LocalDisk:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        with self._path_to_make(_LOCK).open("wb") as file:
-            _lock(file.fileno())
-            yield
+        path = self._path_to_make(_LOCK)
+        while True:
+            with path.open("wb") as file:
+                _lock(file.fileno())
+                if _is_at(path, file.fileno()):
+                    yield
+                    return
 
     def undisturbed(self) -> AbstractContextManager[None]:
         return self.exclusive()
@@ -254,6 +258,14 @@ def _lock(descriptor: int) -> None:
             sleep(_INTERVAL)
         else:
             return
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether an open file is the one at a path: a lock on one that was removed keeps nobody out."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _sync(path: Path) -> None:
