@@ -182,6 +182,7 @@ def test_a_subscriber_may_create_views_while_others_do(s: hw.Session) -> None:
     other.start()
     epoch = s.insert("r", [(1, 5, 5)])
     other.join()
+    s.await_idle()
     made = [name for name in s.views() if name.startswith("at")]
     assert len(made) == 1
     assert int(made[0][2:]) <= epoch

@@ -20,7 +20,8 @@ from threading import Event, Lock, RLock, Thread
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import DamagedFile, DirectoryInUse, HeadwaterError, StorageFailed
+from headwater.errors import DamagedFile, DirectoryInUse, HeadwaterError, SessionClosed, StorageFailed
+from headwater.ownership import Owner
 from headwater.runtime.catalog import Snapshot
 from headwater.runtime.history import ROWS, read
 from headwater.state import compaction
@@ -75,6 +76,7 @@ class Store:
         timeout: float = lease.TIMEOUT,
         memory: int | None = None,
     ) -> None:
+        self._owner = Owner()
         self._disk = disk
         self._durability = durability
         self._retention = retention
@@ -82,6 +84,8 @@ class Store:
         self._folding = RLock()
         self._due = Event()
         self._over = Event()
+        self._is_ending = False
+        """Whether no epoch is taken any more."""
         self._seconds = 0.0
         # A job may ask for a name while a fold does.
         self._numbers = count(1)
@@ -101,7 +105,9 @@ class Store:
         with _storage(disk, "opened"):
             if not manifest.is_marked(disk):
                 with disk.undisturbed():
-                    manifest.mark(disk)
+                    # Someone else may have been quicker.
+                    if not manifest.is_marked(disk):
+                        manifest.mark(disk)
             self._lease = lease.acquire(disk, timeout, _highest_fence(disk))
             try:
                 self._manifest = manifest.newest(disk) or Manifest(self._lease.fence, 0, time(), None, (), {})
@@ -256,7 +262,15 @@ class Store:
         with self._lease.kept():
             self._log.begin(first)
 
+    def _require_open(self) -> None:
+        self._owner.require()
+        if self.is_closed:
+            raise SessionClosed("the session is closed; connect again")
+
     def _require_safe(self) -> None:
+        self._require_open()
+        if self._is_ending:
+            raise SessionClosed("the session is being closed; connect again")
         error = self._log.failed if self._durability == "async" and self._unsafe is None else self._unsafe
         if error is not None:
             raise StorageFailed(
@@ -302,28 +316,68 @@ class Store:
 
     # -- the end
 
+    @property
+    def is_closed(self) -> bool:
+        return self._over.is_set()
+
     def close(self) -> None:
-        """Folds what is left, and lets the next writer in."""
+        """Folds what is left, and lets the next writer in. An epoch of another thread is part of that, or is refused.
+
+        If the disk fails, and there are epochs that nothing but this process has, it raises and stays open.
+        """
+        self._require_open()
+        lost = None if self._epochs is None else self._last_fold(self._epochs)
         self._over.set()
         self._due.set()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
-        if self._epochs is not None:
-            try:
-                self.fold()
-            except (HeadwaterError, OSError) as error:
-                # Nothing is lost: the log has it.
-                _log.warning("The directory could not be folded at the end", exc_info=error)
         self._log.close()
         self._lease.release()
         compaction.limit_memory(None)
+        if lost is not None:
+            raise lost
+
+    def _last_fold(self, epochs: Epochs) -> DirectoryInUse | None:
+        """Folds while nobody commits; the error if epochs are lost because someone else has taken over."""
+        with self._folding:
+            with epochs.writing:
+                self._is_ending = True
+            try:
+                self.fold()
+            except DirectoryInUse:
+                # What is in the log was read by whoever has taken over.
+                if lost := self._only_in_memory(epochs):
+                    return DirectoryInUse(f"this session has lost the directory {self._disk.place!r}, and {lost} with it")
+            except (HeadwaterError, OSError) as error:
+                if lacking := self._only_in_memory(epochs):
+                    self._is_ending = False
+                    raise StorageFailed(
+                        f"{self._disk.place!r} could not be written: {error.__cause__ or error}. Only this process has "
+                        f"{lacking}, so the session stays open: mend the disk, and close it again"
+                    ) from error
+                _log.warning("The directory could not be folded at the end; its log has everything", exc_info=error)
+            except BaseException:
+                self._is_ending = False
+                raise
+        return None
+
+    def _only_in_memory(self, epochs: Epochs) -> str:
+        """The epochs that are in no file for certain, in words; empty if there are none."""
+        if self._durability == "async" and self._log.failed is None:
+            with suppress(OSError):
+                self._log.sync()
+        first, last = self._manifest.epoch + 1, epochs.now.epoch
+        if first > last or self._durability == "sync" or (self._durability == "async" and self._log.failed is None):
+            return ""
+        return f"epoch {last}" if first == last else f"the epochs {first} to {last}"
 
     # -- folding
 
     def fold(self) -> None:
         """Brings all that is only in memory into files, beside the commits."""
         assert self._epochs is not None
+        self._require_open()
         with self._folding, _storage(self._disk, "written"):
             self._lease.require()
             with self._epochs.writing:
