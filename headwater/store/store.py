@@ -325,7 +325,9 @@ class Store:
 
         If the disk fails, and there are epochs that nothing but this process has, it raises and stays open.
         """
-        self._require_open()
+        self._owner.require()
+        if self.is_closed:
+            return
         lost = None if self._epochs is None else self._last_fold(self._epochs)
         self._over.set()
         self._due.set()
