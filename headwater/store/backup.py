@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from headwater.errors import DamagedFile, InvalidTarget, StorageFailed, UnknownFormat
 from headwater.store import lease, log, manifest, runfiles
-from headwater.store.disk import MARK, LocalDisk
+from headwater.store.disk import FIRST, MARK, LocalDisk
 from headwater.store.opening import disk_at
 
 if TYPE_CHECKING:
@@ -204,8 +204,9 @@ def _identity(source: Disk) -> str:
 
 
 def _is_empty(disk: Disk) -> bool:
+    """Whether nothing is there, but what someone left who was killed while marking it."""
     if isinstance(disk, LocalDisk):
-        return not disk.root.exists() or not any(disk.root.iterdir())
+        return not disk.root.exists() or all(entry.name in FIRST for entry in disk.root.iterdir())
     return disk.size(MARK) is None and not any(disk.files(folder) for folder in _FOLDERS)
 
 
