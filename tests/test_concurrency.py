@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from oracle import Oracle, check_changes
+from patience import PATIENCE, wait_until
 
 import headwater as hw
 from headwater.runtime import history, subscriptions
+from headwater.runtime.building import Building
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
@@ -91,23 +94,34 @@ def in_thread(work: Callable[[], Any]) -> Any:
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
     thread.start()
-    thread.join(60)
+    thread.join(PATIENCE)
     assert found, "the work fails, or waits for this thread"
     return found[0]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_views_are_exact_whatever_is_committed_while_they_are_created(s: hw.Session, seed: int) -> None:
+def test_views_are_exact_whatever_is_committed_while_they_are_created(
+    s: hw.Session, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     writer = Writer(s, seed)
+    start = Building.start
+
+    def start_and_wait(building: Building, *arguments: Any) -> None:
+        start(building, *arguments)
+        commits = writer.commits
+        wait_until(lambda: writer.commits > commits)
+
+    monkeypatch.setattr(Building, "start", start_and_wait)
     for _ in range(20):
         writer.commit()
     with writer:
         for name, query in QUERIES.items():
             epoch = s.epoch
             s.create_view(name, query, refresh="full" if name == "again" else "auto")
-            assert s.epoch > epoch + 1, "others have committed meanwhile"
+            assert s.epoch > epoch + 1, "nobody has committed meanwhile"
             assert len(s.sql(query).rows()) >= 0
         s.create_view("grouped", QUERIES["grouped"] + " HAVING count(*) <> 2", replace=True)
+    monkeypatch.undo()
     queries = {**QUERIES, "grouped": QUERIES["grouped"] + " HAVING count(*) <> 2"}
     oracle = Oracle(s, {"grouped": queries["grouped"]})
     for _ in range(3):
@@ -117,9 +131,12 @@ def test_views_are_exact_whatever_is_committed_while_they_are_created(s: hw.Sess
         writer.commit()
 
 
-def test_commits_do_not_wait_for_a_view_that_takes_long(s: hw.Session, spark: SparkSession) -> None:
+def test_commits_do_not_wait_for_a_view_that_takes_long(s: hw.Session, spark: SparkSession, tmp_path: Path) -> None:
+    committed = tmp_path / "committed"
+
     def slow(x: int) -> int:
-        time.sleep(0.3)
+        while not committed.exists():
+            time.sleep(0.01)
         return x
 
     spark.udf.register("slow", slow, "int")
@@ -129,9 +146,14 @@ def test_commits_do_not_wait_for_a_view_that_takes_long(s: hw.Session, spark: Sp
     s.insert("r", [(1_000_000 + i, i % 3, i) for i in range(12)])
     query = "SELECT k, max(slow(x)) AS m FROM r WHERE id >= 1000000 GROUP BY k"
     before = writer.commits
+    creating = threading.Thread(target=lambda: s.create_view("v", query))
     with writer:
-        view = s.create_view("v", query)
-    assert writer.commits > before + 10
+        creating.start()
+        wait_until(lambda: writer.commits > before + 10)
+        assert "v" not in s.views()
+        committed.touch()
+        creating.join()
+    view = s.view("v")
     assert sorted(view.rows()) == [(0, 9), (1, 10), (2, 11)]
 
 
@@ -213,7 +235,7 @@ def test_a_subscriber_that_blocks_holds_nobody_up(s: hw.Session, monkeypatch: py
     go_on = threading.Event()
     slowly: list[int] = []
     quickly: list[int] = []
-    view.subscribe(lambda epoch, _: (go_on.wait(60), slowly.append(epoch)))
+    view.subscribe(lambda epoch, _: (go_on.wait(PATIENCE), slowly.append(epoch)))
     stop = view.subscribe(lambda epoch, _: quickly.append(epoch))
     epochs = [s.insert("s", [(1, 1)])]
     epochs += [in_thread(lambda number=number: s.insert("s", [(number, number)])) for number in range(9)]  # type: ignore[misc]
@@ -236,7 +258,7 @@ def test_a_subscriber_that_is_too_slow_is_ended_with_a_word(
     view = s.create_view("v", "SELECT k FROM s")
     go_on = threading.Event()
     told: list[int] = []
-    view.subscribe(lambda epoch, _: (go_on.wait(60), told.append(epoch)))
+    view.subscribe(lambda epoch, _: (go_on.wait(PATIENCE), told.append(epoch)))
     first = s.insert("s", [(1, 1)])
     for _ in range(6):
         s.insert("s", [(1, 1)])
@@ -256,7 +278,7 @@ def test_close_does_not_wait_for_ever_for_a_subscriber(
     go_on = threading.Event()
     with hw.connect(spark=spark) as session:
         session.create_table("t", "k INT")
-        session.create_view("v", "SELECT k FROM t").subscribe(lambda *_: go_on.wait(60))
+        session.create_view("v", "SELECT k FROM t").subscribe(lambda *_: go_on.wait(PATIENCE))
         session.insert("t", [(1,)])
     assert "A subscriber has not ended" in caplog.text
     go_on.set()
@@ -288,7 +310,7 @@ def test_a_subscriber_may_end_its_own_subscription_and_close_the_session(spark: 
 
     stop = view.subscribe(once)
     epoch = session.insert("t", [(1,)])
-    assert closed.wait(60)
+    assert closed.wait(PATIENCE)
     assert told == [epoch]
 
 
@@ -321,11 +343,11 @@ def test_a_transaction_that_another_thread_ends_is_void(s: hw.Session) -> None:
         left.append(s.transaction())
         left[0].__enter__().insert("s", [(7, 7)])
         begun.set()
-        end.wait(60)
+        end.wait(PATIENCE)
 
     thread = threading.Thread(target=begin)
     thread.start()
-    begun.wait(60)
+    begun.wait(PATIENCE)
     with pytest.raises(hw.InvalidTransaction, match="begin and end it in one thread"):
         left.pop().__exit__(None, None, None)
     s.insert("s", [(1, 1)])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 import shop
+from patience import PATIENCE
 
 import headwater as hw
 from headwater.interrupts import Deferral
@@ -128,11 +129,11 @@ def test_who_waits_for_a_transaction_can_be_interrupted(session: hw.Session) -> 
     def hold() -> None:
         with session.transaction():
             begun.set()
-            end.wait(60)
+            end.wait(PATIENCE)
 
     holding = threading.Thread(target=hold)
     holding.start()
-    begun.wait(60)
+    begun.wait(PATIENCE)
     pressing = threading.Timer(0.2, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT))
     pressing.start()
     with pytest.raises(KeyboardInterrupt):
