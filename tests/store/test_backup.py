@@ -272,7 +272,8 @@ def test_a_file_that_only_has_its_size_is_copied_again(shop: Path, tmp_path: Pat
     copied = LocalDisk(copy)
     manifest.mark(copied, manifest.identity(LocalDisk(shop)))
     for file in (shop / manifest.RUNS).iterdir():
-        copied.write(f"{manifest.RUNS}/{file.name}", lambda sink, size=file.stat().st_size: sink.write(bytes(size)))  # type: ignore[misc]
+        zeros = bytes(file.stat().st_size)
+        copied.write(f"{manifest.RUNS}/{file.name}", lambda sink, zeros=zeros: sink.write(zeros))  # type: ignore[misc]
     backup(shop, copy)
     assert restored(copy, tmp_path / "again") == content(shop)
 
