@@ -179,6 +179,12 @@ class SessionClosed(HeadwaterError):
     code = "SESSION_CLOSED"
 
 
+class ForkedSession(HeadwaterError):
+    """A session used in a fork of the process that opened it."""
+
+    code = "FORKED_SESSION"
+
+
 class InvalidPipeline(HeadwaterError):
     """A description of a pipeline that cannot be read, or to which there is no way from what there is."""
 

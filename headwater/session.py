@@ -6,9 +6,7 @@ import logging
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import get_ident
+from threading import current_thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,11 +19,13 @@ from headwater.errors import (
     DependentViews,
     InvalidOption,
     InvalidSchema,
+    InvalidTransaction,
     NonDeterministic,
     NotSupported,
     UnknownName,
 )
 from headwater.expiring import Expiring, lifetime_of
+from headwater.ownership import ScratchFolder
 from headwater.relations import Past, Sketch, Table, View
 from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.runtime.lifetimes import hidden
@@ -37,6 +37,7 @@ from headwater.workplace import Workplace
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime, timedelta
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -513,10 +514,14 @@ class Session(Workplace):
         return self._streams.known
 
     def await_idle(self) -> int:
-        """Waits until all that the sources have now is applied, and gives the epoch; raises if a stream has failed."""
+        """Waits until all that the sources have now is applied, and all subscribers were told, and gives the epoch.
+
+        Raises if a stream has failed.
+        """
         self._require_no_transaction()
         for stream in self._streams.known.values():
             stream.await_idle()
+        self.epochs.subscriptions.await_idle()
         return self.epoch
 
     @cached_property
@@ -530,14 +535,14 @@ class Session(Workplace):
         from headwater.store.disk import LocalDisk
 
         if self._store is None:
-            return Path(self._scratch.name)
+            return self._scratch.path
         if not isinstance(self._store.disk, LocalDisk):
             raise NotSupported("streams can be followed into a directory on a disk, and not yet into an object store")
         return self._store.disk.path("streams")
 
     @cached_property
-    def _scratch(self) -> TemporaryDirectory[str]:
-        return TemporaryDirectory(prefix="headwater-")
+    def _scratch(self) -> ScratchFolder:
+        return ScratchFolder()
 
     def add_columns(self, table: str, columns: StructType) -> None:
         """Gives a table more columns, in which its rows are NULL, as one epoch; views that read it are read again."""
@@ -553,8 +558,12 @@ class Session(Workplace):
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Changes of any tables that become one epoch at the end of the block, or nothing if anything fails."""
-        with self._committing() as transaction:
-            yield transaction
+        try:
+            with self._committing() as transaction:
+                yield transaction
+        finally:
+            # Also of an epoch after which the thread was interrupted.
+            self.epochs.tell()
         self._afterwards()
 
     @contextmanager
@@ -563,15 +572,25 @@ class Session(Workplace):
         self._require_no_transaction()
         self._require_writer()
         self.epochs.journal.make_room()
-        with self.noticing_damage(), self.epochs.writing:
+        writing = self.epochs.writing
+        with self.noticing_damage(), writing:
             transaction = Transaction(self, Staging(self.snapshot, self._expiring.clock.now()))
-            self._writer = get_ident()
+            writer = self._writer = current_thread()
             try:
-                yield transaction
+                with writing.interruptible():
+                    yield transaction
+                if not writing.is_mine:
+                    raise InvalidTransaction(
+                        "the transaction does not end in the thread in which it began, so nothing of it was committed; "
+                        "begin and end it in one thread"
+                    )
                 changes, advanced = transaction.end()
             finally:
-                self._writer = None
                 transaction.close()
+                if self._writer is writer:
+                    self._writer = None
+                if not writing.is_mine:
+                    writing.free_from(writer)
             self._require_open()
             transaction.epoch = self.epochs.commit(changes, advanced, transaction.positions)
             self._expiring.noted(changes)
@@ -617,7 +636,7 @@ class Session(Workplace):
         if now.catalog.sketches and (content is None or epoch is not None):
             with self.noticing_damage():
                 found = self.sketchbook.answer(query, now, plain, content, epoch)
-            if content is None and self._reader is None and self._writer != get_ident():
+            if content is None and self._reader is None and not self._in_transaction:
                 self.capturing.review()
             return found
         return plain()
@@ -629,7 +648,7 @@ class Session(Workplace):
             found = self.sketchbook.settled(query, now, content)
             if found is None:
                 found = self._engine.once(self, text, now.catalog, content)
-            if given is None and self._reader is None and self._writer != get_ident():
+            if given is None and self._reader is None and not self._in_transaction:
                 self.capturing.notice(query, found)
             return found
         return self.computed(query, now, content)
@@ -694,29 +713,46 @@ class Session(Workplace):
     # -- the end
 
     def close(self) -> None:
-        """Gives everything back; a Spark session that was given stays as it is."""
-        if not self._closed:
-            self._expiring.close(wait=self._writer != get_ident())
+        """Gives everything back; a Spark session that was given stays as it is.
+
+        A commit of another thread comes before it, or is refused. If the disk fails, and epochs would be lost by that, this
+        raises `StorageFailed` and the session stays open: close it again when the disk is mended.
+        """
+        self.owner.require()
+        with self._closing:
+            if self._closed:
+                return
+            self._expiring.close(wait=not self._in_transaction)
             if "_streams" in self.__dict__:
                 self._streams.close()
             if "exporting" in self.__dict__:
                 self.exporting.close()
-            if "_scratch" in self.__dict__:
-                self._scratch.cleanup()
-            if self._store is not None:
-                self._store.close()
-            self.executors.close()
-            started = self._given is None and "spark" in self.__dict__
-            spark = self.__dict__.get("spark")
-            self._closed = True
-            if started and spark is not None:
-                spark.stop()
+            self.epochs.subscriptions.finish()
+            try:
+                if self._store is not None:
+                    self._store.close()
+            finally:
+                if self._store is None or self._store.is_closed:
+                    self._end()
+
+    def _end(self) -> None:
+        """Gives back what is left when nothing is to be kept any more."""
+        self._closed = True
+        self.epochs.subscriptions.drop()
+        self.executors.close()
+        if "_scratch" in self.__dict__:
+            self._scratch.remove()
+        spark = self.__dict__.get("spark")
+        if self._given is None and spark is not None:
+            spark.stop()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        # A fork that leaves the block ends nothing.
+        if self.owner.is_here:
+            self.close()
 
     # -- inner matters
 

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from headwater.delta import Delta
+from headwater.interrupts import check, uninterrupted
 from headwater.operators.aggregate import Aggregate
 from headwater.operators.arrange import Arrange
 from headwater.operators.join import Join
@@ -94,6 +95,7 @@ def run_epoch(  # noqa: PLR0913  (each says something else of the epoch)
     for step in steps:
         if step in passing or step not in states:
             continue
+        check()
         if step in absorbing:
             _advance_all([*reversed(absorbing[step]), step], states, outcome)
         elif any(child in outcome.outputs for child in step.inputs):
@@ -234,6 +236,7 @@ class Backfill:
         self._contents: dict[Step, Delta] = dict(given)
         self._passing: set[Step] = set()
 
+    @uninterrupted
     def build(self, steps: Sequence[Step]) -> None:
         """Gives new steps, each after its inputs, their states; what they give is kept only as long as one of them reads it."""
         last = {child: step for step in steps for child in step.inputs}
@@ -246,10 +249,12 @@ class Backfill:
                 reader = last[reader]  # noqa: PLW2901
             done[reader].append(child)
         for step in steps:
+            check()
             self._build(step)
             for child in done[step]:
                 self._contents.pop(child, None)
 
+    @uninterrupted
     def content(self, step: Step) -> Delta:
         """All rows that a step gives now."""
         if step not in self._contents:
@@ -317,6 +322,7 @@ class Backfill:
             asked = perf_counter()
             part = next(slices, None)
             waited += perf_counter() - asked
+            check()
             if part is None:
                 break
             if len(part):

@@ -4,7 +4,7 @@ A commit computes everything beside the present snapshot and then replaces it by
 and readers in other threads, who take the snapshot once, see whole epochs. There are two locks, always taken in this order:
 
     defining   held by who makes the next catalog, from the first look at the present one to the end
-    writing    held by who makes the next epoch: a transaction, or a definition that is swapped in
+    writing    held by who makes the next epoch: a transaction, or a definition that is swapped in. Interrupts wait meanwhile
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from headwater.delta import Delta
 from headwater.errors import DamagedFile, UnknownEpoch
+from headwater.interrupts import uninterrupted
 from headwater.runtime.building import Building
 from headwater.runtime.catalog import Snapshot, ViewEntry
 from headwater.runtime.driver import NOTHING_OUTSIDE, Backfill, run_epoch
@@ -28,6 +29,7 @@ from headwater.runtime.journal import NoJournal
 from headwater.runtime.rebuilding import Costs, rebuild
 from headwater.runtime.recording import Recording
 from headwater.runtime.subscriptions import Subscriptions
+from headwater.runtime.writer_lock import WriterLock
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
 
@@ -55,13 +57,13 @@ class Epochs:
 
     def __init__(self, now: Snapshot | None = None, history: History | None = None) -> None:
         self.defining = RLock()
-        self.writing = RLock()
+        self.writing = WriterLock()
         self.now = Snapshot() if now is None else now
         self.journal: Journal = NoJournal()
         self.executors: Executors = NoExecutors()
         self.work: dict[Step, Work] = {}
         self.history = History(self.now.epoch) if history is None else history
-        self.subscriptions = Subscriptions()
+        self.subscriptions = Subscriptions(self.changes)
         self._recordings: tuple[Recording, ...] = ()
         self._costs = Costs()
 
@@ -123,9 +125,12 @@ class Epochs:
         The latter, and executors, only while nobody follows the steps' deltas.
         """
         alone = not self._recordings and now.is_whole
-        placed = self.executors.epoch(now, sources) if alone else None
-        if placed is not None:
-            return placed
+        if alone:
+            with self.writing.interruptible():
+                # A job of Spark may take minutes.
+                placed = self.executors.epoch(now, sources)
+            if placed is not None:
+                return placed
         started = perf_counter()
         if alone and self._costs.favour_rebuild(now, sources):
             outcome = rebuild(now, sources, advanced)
@@ -194,6 +199,7 @@ class Epochs:
             known = [change for change in self.journal.changes(name, after, self.history.earliest(name)) if change[0] <= now]
         return known
 
+    @uninterrupted
     def at(self, entry: Entry, epoch: int) -> Delta:
         """The rows that a table or view had at an epoch: those of now, less all that changed since."""
         now, name = self.now, entry.name.lower()
@@ -221,7 +227,7 @@ class Epochs:
             raise UnknownEpoch(f"there is no epoch {epoch!r}; the last one is {self.now.epoch}")
 
     def tell(self) -> None:
-        """Calls the subscribers of what changed; to be called without a lock."""
+        """Lets the subscribers know what changed."""
         self.subscriptions.tell()
 
     def _swap(self, building: Building) -> None:

@@ -20,6 +20,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from headwater.errors import ExportFailed, HistoryGone, InvalidOption, InvalidTarget
+from headwater.ownership import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +98,7 @@ class Export:
         self._of = of
         self._now = now
         self._retry = retry
+        self._owner = Owner()
         self._changed = Condition()
         self._thread: Thread | None = None
         self._over = True
@@ -109,6 +111,7 @@ class Export:
 
     def resume(self) -> None:
         """Goes on after the last epoch that was written; nothing happens if it is at it."""
+        self._owner.require()
         if self._thread is not None and self._thread.is_alive():
             return
         self._over, self._error, self._failures, self._since = False, None, 0, monotonic()
@@ -118,6 +121,7 @@ class Export:
 
     def stop(self) -> None:
         """Stops after what is being written."""
+        self._owner.require()
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -127,6 +131,7 @@ class Export:
 
     def await_idle(self) -> int:
         """Waits until all that is committed now is written; gives the epoch. Raises if the export has failed."""
+        self._owner.require()
         wanted = self._now()
         with self._changed:
             self._told += 1

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import HeadwaterError, StreamFailed
+from headwater.ownership import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -69,6 +70,7 @@ class Stream:
         self._commit = commit
         self._applied = applied
         self._make_certain = make_certain
+        self._owner = Owner()
         # Held while a batch is applied.
         self._busy = RLock()
         self._running: Running | None = None
@@ -79,6 +81,7 @@ class Stream:
 
     def resume(self) -> None:
         """Goes on after the last batch that was applied; nothing happens if the stream is running."""
+        self._owner.require()
         if self.is_running:
             return
         self._error, self._told_to_stop, self._seen = None, False, monotonic()
@@ -88,6 +91,7 @@ class Stream:
 
     def stop(self) -> None:
         """Stops after the batch that is being applied; `resume` goes on from there."""
+        self._owner.require()
         if self._running is not None:
             self._told_to_stop = True
             self._running.stop()
@@ -101,6 +105,7 @@ class Stream:
 
     def await_idle(self) -> None:
         """Waits until all that was there when this was called is applied."""
+        self._owner.require()
         if self._running is None:
             return
         self._running.await_idle()

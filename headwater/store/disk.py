@@ -206,9 +206,13 @@ class LocalDisk:
         while True:
             with path.open("wb") as file:
                 _lock(file.fileno())
-                if _is_at(path, file.fileno()):
-                    yield
-                    return
+                try:
+                    if _is_at(path, file.fileno()):
+                        yield
+                        return
+                finally:
+                    # To close the file is not enough: a process that was forked meanwhile has it open as well.
+                    fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
     def undisturbed(self) -> AbstractContextManager[None]:
         return self.exclusive()
@@ -220,9 +224,24 @@ class LocalDisk:
         """The path of a file to come, whose folder is there, and certain."""
         path = self.path(name)
         if not path.parent.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _sync(path.parent.parent)
+            self.make_folder(path.parent)
         return path
+
+    def make_root(self) -> None:
+        """The directory itself, certain, also if someone was killed who had just made it, or something above it."""
+        self.make_folder(self.root)
+        for folder in self.root.parents:
+            # One that cannot be synced was not made for this.
+            with suppress(OSError):
+                _sync(folder)
+
+    def make_folder(self, path: Path) -> None:
+        """A folder with all that it is in, certain."""
+        missing = [path, *path.parents]
+        missing = missing[: next(i for i, folder in enumerate(missing) if folder.exists())]
+        for folder in reversed(missing):
+            folder.mkdir(exist_ok=True)
+            _sync(folder.parent)
 
 
 class LocalLog:
