@@ -12,9 +12,9 @@ from __future__ import annotations
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from headwater.errors import InvalidOption, NameTaken
+from headwater.filenames import file_name, former_file_name, require_name
 from headwater.sinks.calls import Calls, Notes, posting
 from headwater.sinks.delta import Delta
 from headwater.sinks.exporting import OF, Export, Retry
@@ -61,7 +61,7 @@ class Exports:
         retry: Retry | None,
     ) -> Export:
         """Begins, or goes on with, an export."""
-        called = view.name if name is None else name
+        called = view.name if name is None else require_name(name, "an export")
         if called in self._known and self._known[called].progress.state not in ("stopped", "failed"):
             raise NameTaken(f"an export {called!r} is at work already; stop it first, or give this one another name")
         if of is not None and of not in OF:
@@ -101,13 +101,16 @@ class Exports:
         return Files(Path(place), form, view.whole if of == "content" else None), "changes"
 
     def _notes(self, name: str) -> Notes:
-        disk, file = self._disk, f"exports/{quote(name, safe='')}.json"
+        disk, file = self._disk, f"exports/{file_name(name)}.json"
+        former = former_file_name(name)
+        places = [file] if former is None else [file, f"exports/{former}.json"]
         if disk is None:
             kept: list[str] = []
             return Notes(lambda: kept[-1] if kept else None, kept.append)
 
         def read() -> str | None:
-            return None if disk.size(file) is None else disk.read(file).decode()
+            found = next((each for each in places if disk.size(each) is not None), None)
+            return None if found is None else disk.read(found).decode()
 
         return Notes(read, lambda text: disk.replace(file, text.encode()))
 

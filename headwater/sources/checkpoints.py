@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from headwater.errors import InvalidStream
+from headwater.filenames import file_name, former_file_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
 _OFFSETS, _COMMITS = "offsets", "commits"
 # Offsets of this kind are numbers into lists that only the checkpoint has.
 _NUMBERED = '{"logOffset":'
+
+
+def folder_of(streams: Path, name: str) -> Path:
+    """The folder of a stream's checkpoint, among those of all streams."""
+    folder, former = streams / file_name(name), former_file_name(name)
+    if former is not None and (streams / former).is_dir() and not folder.exists():
+        (streams / former).rename(folder)
+    return folder
 
 
 def offsets(checkpoint: Path, batch: int) -> list[str]:

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 
 from headwater.errors import InvalidOption, InvalidRows, InvalidStream, MissingKey, NameTaken, UnknownName
+from headwater.filenames import require_name
 from headwater.runtime.lifetimes import hidden
 from headwater.schema import arrow_schema
-from headwater.sources import envelopes, frames, held, sifting, wholes
+from headwater.sources import checkpoints, envelopes, frames, held, sifting, wholes
 from headwater.sources.applying import Applied, apply
 from headwater.sources.direct_reading import DirectReading, pace
 from headwater.sources.events import coming, form_of, from_envelopes
@@ -103,7 +103,7 @@ class Streams:
                 raise MissingKey(
                     f"table {entry.name!r} has no key, so nothing says which rows to replace; create it with key=…"
                 )
-        called = ", ".join(entry.name for entry in entries.values()) if name is None else name
+        called = ", ".join(entry.name for entry in entries.values()) if name is None else require_name(name, "a stream")
         if called in self._known and self._known[called].is_running:
             raise NameTaken(f"stream {called!r} is followed already; stop it first, or give this one another name")
         if isinstance(table, Mapping):
@@ -115,7 +115,7 @@ class Streams:
                 self._session.create_table(_letters(entry.name), LETTERS)
         made = Stream(
             called,
-            _reading(frame, self._session.checkpoints() / quote(called, safe=""), trigger),
+            _reading(frame, checkpoints.folder_of(self._session.checkpoints(), called), trigger),
             lambda batch, at: self._commit(feed, batch, at),
             lambda: self._session.snapshot.positions,
             self._session.certain_epoch,

@@ -195,6 +195,26 @@ def test_what_fails_is_tried_again(opened: Any) -> None:
     assert min(again) > last
 
 
+def test_whatever_an_export_is_called_it_has_a_note_of_its_own(opened: Any, tmp_path: Path) -> None:
+    names = ["..", ".", "../lease", "x" * 300, "Totals", "None", "\N{OWL}"]
+    session, view = opened()
+    change(session, 0)
+    told: list[str] = []
+    for name in (*names, "totals"):
+        view.write_to(lambda _epoch, _changes, name=name: told.append(name), name=name).await_idle()
+    assert sorted(told) == sorted([*names, "totals"])
+    session.close()
+    assert len(list((tmp_path / "state" / "exports").iterdir())) == len(told)
+    # As an earlier release has called it.
+    (tmp_path / "state" / "exports" / "%54otals.json").rename(tmp_path / "state" / "exports" / "Totals.json")
+    session, view = opened()
+    for name in (*names, "totals"):
+        view.write_to(lambda _epoch, _changes, name=name: told.append(name), name=name).await_idle()
+    assert len(told) == len(names) + 1
+    with pytest.raises(hw.InvalidName, match="cannot be the name of an export"):
+        view.write_to(print, name=" ")
+
+
 def test_an_export_that_cannot_go_on_says_why(opened: Any) -> None:
     session, view = opened()
     change(session, 0)
