@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from headwater.annotations.fragments import Partition
     from headwater.datalog import Program
+    from headwater.drafts import Draft
     from headwater.frontend.catalyst import Query
     from headwater.pipelines.described import Pipeline
     from headwater.pipelines.planning import Step
@@ -513,10 +514,14 @@ class Session(Workplace):
         return self._streams.known
 
     def await_idle(self) -> int:
-        """Waits until all that the sources have now is applied, and gives the epoch; raises if a stream has failed."""
+        """Waits until all that the sources have now is applied, and gives the epoch; raises if a stream has failed.
+
+        Streams that were stopped are not waited for.
+        """
         self._require_no_transaction()
         for stream in self._streams.known.values():
-            stream.await_idle()
+            if stream.progress.state != "stopped":
+                stream.await_idle()
         return self.epoch
 
     @cached_property
@@ -541,14 +546,25 @@ class Session(Workplace):
 
     def add_columns(self, table: str, columns: StructType) -> None:
         """Gives a table more columns, in which its rows are NULL, as one epoch; views that read it are read again."""
-        with self._defining(), self.epochs.journal.defining(), self.epochs.writing:
-            entry = self.table_entry(table)
-            if entry.attached is not None:
-                raise NotSupported(f"table {entry.name!r} is attached to rows outside, and has the columns that these have")
-            if entry.times is not None:
-                raise NotSupported(f"rows of table {entry.name!r} expire by when they were inserted, which would be forgotten")
-            outside = self._engine.widened(entry, self.rows_of(entry, self.snapshot), columns)
-            self._define(*self._engine.definitions.widened(self.snapshot, entry, outside, self._engine.read_again))
+        with self.drafting(widens=True) as draft:
+            draft.add_columns(table, columns)
+
+    @contextmanager
+    def drafting(self, *, widens: bool = False) -> Iterator[Draft]:
+        """Tables and views that are defined as one epoch at the end of the block, or not at all if anything fails.
+
+        Where a table gets more columns, the draft `widens`: its rows must stay as they are until then, so nobody commits.
+        """
+        from headwater.drafts import Draft
+
+        with self._defining(), ExitStack() as held:
+            if widens:
+                held.enter_context(self.epochs.journal.defining())
+                held.enter_context(self.epochs.writing)
+            draft = Draft(self, self._engine, self.snapshot)
+            yield draft
+            if not draft.is_empty:
+                self._define(*draft.definition())
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 import headwater as hw
 from headwater.filenames import file_name, former_file_name, require_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Letters that matter come often: those of paths, of escapes, and capitals.
 NAMES = st.one_of(st.text(), st.text("aA.%/2fF~ ", max_size=8), st.text(max_size=400), st.text(st.characters(codec=None)))

@@ -68,7 +68,8 @@ class Exports:
             raise InvalidOption(f"of is one of {', '.join(OF)}, not {of!r}")
         columns = [] if key is None else [key] if isinstance(key, str) else list(key)
         sink, default = self._sink(view, target, format, of, table, columns, called)
-        export = Export(called, view, sink, of or default, self._now, retry or Retry())
+        address = "" if callable(target) else str(target)
+        export = Export(called, view, sink, of or default, now=self._now, retry=retry or Retry(), address=address)
         self._known[called] = export
         export.resume()
         return export

@@ -100,13 +100,15 @@ class Stream:
         return self._running is not None and self._running.is_active
 
     def await_idle(self) -> None:
-        """Waits until all that was there when this was called is applied."""
+        """Waits until all that was there when this was called is applied; raises if the stream has failed or is stopped."""
         if self._running is None:
             return
         self._running.await_idle()
         failed = self._failure
         if failed is not None:
             raise failed
+        if self._told_to_stop:
+            raise StreamFailed(f"stream {self.name!r} was stopped, and its source may have more; resume it to go on")
         self._seen = monotonic()
 
     @property

@@ -18,6 +18,8 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
+from headwater import private_files
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
@@ -135,6 +137,7 @@ class LocalDisk:
     def write(self, name: str, fill: Fill) -> int:
         path = self._path_to_make(name)
         try:
+            private_files.create(path)
             with pa.OSFile(str(path), "wb") as sink:
                 fill(sink)
                 size = int(sink.tell())
@@ -202,9 +205,12 @@ class LocalDisk:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        with self._path_to_make(_LOCK).open("wb") as file:
-            _lock(file.fileno())
+        descriptor = os.open(self._path_to_make(_LOCK), os.O_WRONLY | os.O_CREAT, private_files.FILE)
+        try:
+            _lock(descriptor)
             yield
+        finally:
+            os.close(descriptor)
 
     def undisturbed(self) -> AbstractContextManager[None]:
         return self.exclusive()
@@ -216,7 +222,8 @@ class LocalDisk:
         """The path of a file to come, whose folder is there, and certain."""
         path = self.path(name)
         if not path.parent.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            private_files.make_folder(self.root)
+            private_files.make_folder(path.parent)
             _sync(path.parent.parent)
         return path
 
@@ -225,7 +232,7 @@ class LocalLog:
     """A log on a local disk."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, private_files.FILE)
         self.size = 0
 
     def append(self, pieces: Sequence[bytes | pa.Buffer]) -> None:

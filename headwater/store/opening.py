@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.durations import microseconds
 from headwater.errors import InvalidOption, StorageFailed, UnknownFormat, UnreadableCatalog
+from headwater.private_files import make_folder
 from headwater.runtime.epochs import Epochs
 from headwater.runtime.history import History
 from headwater.store.catalogs import FORMAT, decode_catalog, decode_tables, encode_catalog
@@ -142,7 +143,7 @@ def _decoder(engine: Engines, wanted: list[Wanted] | None = None) -> Decode:
 def _make(disk: LocalDisk) -> None:
     """The directory, if it is not there yet; one with other things in it is left alone."""
     try:
-        disk.root.mkdir(parents=True, exist_ok=True)
+        make_folder(disk.root)
         strange = disk.size(MARK) is None and any(entry.name not in FIRST for entry in disk.root.iterdir())
     except OSError as error:
         raise StorageFailed(f"{disk.place!r} cannot be used: {error.strerror or error}") from error
