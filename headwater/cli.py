@@ -144,7 +144,7 @@ def run(file: Description) -> None:
         from headwater.pipelines import running
 
         try:
-            running.run(file.read_text(encoding="utf-8"), file.absolute().parent, typer.echo)
+            running.run(file, typer.echo)
         except KeyboardInterrupt:
             typer.echo("stopped")
 

@@ -190,10 +190,7 @@ class Session(Workplace):
         """
         with self._defining() as now:
             self._require_free(name)
-            for stream, position in self.snapshot.positions.items():
-                if name.lower() in position["tables"]:
-                    # Of another table of that name, which was dropped.
-                    self._streams.forget(stream)
+            self.forget_streams_into(name)
             definitions = self._engine.definitions
             if source is None:
                 if schema is None:
@@ -201,11 +198,11 @@ class Session(Workplace):
                 struct = self._engine.schema(schema)
                 lifetime = lifetime_of(struct, ttl, event_time)
                 self._expiring.require_times(name, lifetime)
-                self._define(definitions.table(now, name, struct, _key(struct, key), lifetime=lifetime))
+                self._define(definitions.table(now, name, struct, key_of(struct, key), lifetime=lifetime))
             else:
                 given = self._engine.source(source, format)
                 struct = self._engine.schema(given.columns if schema is None else schema)
-                outside = given.outside(name, struct, _key(struct, key))
+                outside = given.outside(name, struct, key_of(struct, key))
                 lifetime = lifetime_of(struct, ttl, event_time)
                 if lifetime is not None and (outside.place is not None or lifetime.event_time is None):
                     raise NotSupported(
@@ -501,17 +498,23 @@ class Session(Workplace):
         """
         self._require_no_transaction()
         self._require_writer()
-        return self._streams.follow(table, stream, mode=mode, name=name, on_error=on_error, trigger=trigger or {})
+        return self.following.follow(table, stream, mode=mode, name=name, on_error=on_error, trigger=trigger or {})
 
     def forget(self, stream: str) -> None:
         """Forgets how far a stream was applied: when it is followed again, it begins anew."""
         self._require_no_transaction()
         self._require_writer()
-        self._streams.forget(stream)
+        self.following.forget(stream)
+
+    def forget_streams_into(self, table: str) -> None:
+        """Forgets the streams that changed another table of that name, which was dropped."""
+        for stream, position in self.snapshot.positions.items():
+            if table.lower() in position["tables"]:
+                self.following.forget(stream)
 
     def streams(self) -> Mapping[str, Stream]:
         """The streams that were followed in this session, by name: `.progress`, `.stop()`, `.resume()`."""
-        return self._streams.known
+        return self.following.known
 
     def await_idle(self) -> int:
         """Waits until all that the sources have now is applied, and gives the epoch; raises if a stream has failed.
@@ -519,13 +522,14 @@ class Session(Workplace):
         Streams that were stopped are not waited for.
         """
         self._require_no_transaction()
-        for stream in self._streams.known.values():
+        for stream in self.following.known.values():
             if stream.progress.state != "stopped":
                 stream.await_idle()
         return self.epoch
 
     @cached_property
-    def _streams(self) -> Streams:
+    def following(self) -> Streams:
+        """What follows streams."""
         from headwater.sources.following import Streams
 
         return Streams(self)
@@ -550,10 +554,11 @@ class Session(Workplace):
             draft.add_columns(table, columns)
 
     @contextmanager
-    def drafting(self, *, widens: bool = False) -> Iterator[Draft]:
+    def drafting(self, *, widens: bool = False, rehearsal: bool = False) -> Iterator[Draft]:
         """Tables and views that are defined as one epoch at the end of the block, or not at all if anything fails.
 
-        Where a table gets more columns, the draft `widens`: its rows must stay as they are until then, so nobody commits.
+        Where a table gets more columns, the draft `widens`: its rows must stay as they are until then, so nobody commits. A
+        `rehearsal` builds everything, and changes nothing.
         """
         from headwater.drafts import Draft
 
@@ -563,8 +568,11 @@ class Session(Workplace):
                 held.enter_context(self.epochs.writing)
             draft = Draft(self, self._engine, self.snapshot)
             yield draft
-            if not draft.is_empty:
-                self._define(*draft.definition())
+            definition, loads = draft.definition()
+            if rehearsal:
+                self.epochs.rehearse(definition.catalog, definition.rebuilt, loads)
+            elif not draft.is_empty:
+                self._define(definition, loads)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -713,8 +721,8 @@ class Session(Workplace):
         """Gives everything back; a Spark session that was given stays as it is."""
         if not self._closed:
             self._expiring.close(wait=self._writer != get_ident())
-            if "_streams" in self.__dict__:
-                self._streams.close()
+            if "following" in self.__dict__:
+                self.following.close()
             if "exporting" in self.__dict__:
                 self.exporting.close()
             if "_scratch" in self.__dict__:
@@ -760,7 +768,8 @@ class Session(Workplace):
         self._afterwards()
 
 
-def _key(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ...] | None:
+def key_of(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ...] | None:
+    """The places of the columns that identify a row."""
     if key is None:
         return None
     names = [key] if isinstance(key, str) else list(key)

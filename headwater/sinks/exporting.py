@@ -95,6 +95,9 @@ class Export:
     ) -> None:
         """`now` gives the last epoch that outlives the process; secrets of the target's `address` are not repeated."""
         self.name = name
+        self.view = view.name
+        self.description: object = None
+        """What a pipeline writes it by; None if it was begun by hand."""
         self._view = view
         self._sink = sink
         self._of = of

@@ -64,22 +64,46 @@ class Exports:
         called = view.name if name is None else require_name(name, "an export")
         if called in self._known and self._known[called].progress.state not in ("stopped", "failed"):
             raise NameTaken(f"an export {called!r} is at work already; stop it first, or give this one another name")
-        if of is not None and of not in OF:
-            raise InvalidOption(f"of is one of {', '.join(OF)}, not {of!r}")
-        columns = [] if key is None else [key] if isinstance(key, str) else list(key)
-        sink, default = self._sink(view, target, format, of, table, columns, called)
+        sink, has = self.require(view, view.name, target, format=format, of=of, table=table, key=key, name=called)
         address = "" if callable(target) else str(target)
-        export = Export(called, view, sink, of or default, now=self._now, retry=retry or Retry(), address=address)
+        export = Export(called, view, sink, has, now=self._now, retry=retry or Retry(), address=address)
         self._known[called] = export
         export.resume()
         return export
+
+    def require(  # noqa: PLR0913  (as users say it)
+        self,
+        view: View,
+        view_name: str,
+        target: Target,
+        *,
+        format: str | None,  # noqa: A002
+        of: str | None,
+        table: str | None,
+        key: str | Sequence[str] | None,
+        name: str,
+    ) -> tuple[Sink, str]:
+        """The target, and whether it has content or changes; refuses what cannot be one. The view may be one to come."""
+        if of is not None and of not in OF:
+            raise InvalidOption(f"of is one of {', '.join(OF)}, not {of!r}")
+        columns = [] if key is None else [key] if isinstance(key, str) else list(key)
+        sink, default = self._sink(view, view_name, target, format, of, table, columns, name)
+        return sink, of or default
 
     def close(self) -> None:
         for export in self._known.values():
             export.stop()
 
     def _sink(  # noqa: PLR0913, PLR0917
-        self, view: View, target: Target, form: str | None, of: str | None, table: str | None, key: list[str], name: str
+        self,
+        view: View,
+        view_name: str,
+        target: Target,
+        form: str | None,
+        of: str | None,
+        table: str | None,
+        key: list[str],
+        name: str,
     ) -> tuple[Sink, str]:
         """The target, and whether it has content or changes if nothing is said."""
         if callable(target):
@@ -88,11 +112,11 @@ class Exports:
         place = str(target)
         if place.startswith(_WEB):
             _require_changes(of, "a web address")
-            return Calls(posting(place, view.name), self._notes(name)), "changes"
+            return Calls(posting(place, view_name), self._notes(name)), "changes"
         if place.startswith(_POSTGRES):
             if of == "changes":
                 raise InvalidOption("a table of PostgreSQL has the content of a view, not its changes")
-            return Postgres(place, table or view.name, name, key), "content"
+            return Postgres(place, table or view_name, name, key), "content"
         if form == "delta":
             if (of == "content") != bool(key) and of is not None:
                 raise InvalidOption("a Delta table has content by a key, or changes without one")

@@ -65,6 +65,8 @@ class Stream:
     ) -> None:
         """`applied` gives the positions of all streams as of the last epoch, `make_certain` sees to it that the disk has it."""
         self.name = name
+        self.description: object = None
+        """What a pipeline follows it by; None if it is followed by hand."""
         self._reading = reading
         self._commit = commit
         self._applied = applied

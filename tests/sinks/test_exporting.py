@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
@@ -227,6 +228,30 @@ def test_an_export_that_cannot_go_on_says_why(opened: Any) -> None:
         export.await_idle()
     assert export.progress.state == "failed"
     assert export.progress.failures == 3
+
+
+def test_a_stopped_export_is_not_idle(opened: Any) -> None:
+    session, view = opened()
+    change(session, 0)
+    export = view.write_to(lambda _epoch, _changes: None)
+    epoch = export.await_idle()
+    export.stop()
+    change(session, 1)
+    with pytest.raises(hw.ExportFailed, match=f"export 'totals' was stopped, and has written epoch {epoch} last"):
+        export.await_idle()
+    export.resume()
+    assert export.await_idle() == session.epoch
+
+
+def test_a_password_is_told_to_nobody(opened: Any, caplog: pytest.LogCaptureFixture) -> None:
+    session, view = opened()
+    change(session, 0)
+    # Python takes what is after the colon for a port, and repeats it.
+    export = view.write_to("http://ada:s3cr3t@127.0.0.1:1/hook", retry=QUICK)
+    with pytest.raises(hw.ExportFailed) as raised:
+        export.await_idle()
+    told = "".join(traceback.format_exception(raised.value)) + str(export.progress) + repr(export) + caplog.text
+    assert "s3cr3t" not in told
 
 
 def test_a_web_address_is_posted_to(opened: Any) -> None:

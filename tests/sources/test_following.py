@@ -86,6 +86,9 @@ def test_a_directory_is_followed_over_restarts(spark: SparkSession, sessions: An
     followed.stop()
     assert followed.progress.state == "stopped"
     put(files, "3", sales(300, 10))
+    with pytest.raises(hw.StreamFailed, match="stream 'sales' was stopped, and its source may have more"):
+        followed.await_idle()
+    session.await_idle()
     followed.resume()
     session.await_idle()
     assert Counter(totals.rows()) == oracle(spark, files, TOTALS)
