@@ -35,7 +35,7 @@ class NameTaken(HeadwaterError):
 
 
 class InvalidName(HeadwaterError):
-    """A name that no table or view can have."""
+    """A name that no table, view, stream or export can have."""
 
     code = "INVALID_NAME"
 
