@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from threading import current_thread
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from headwater.annotations.fragments import Partition
     from headwater.datalog import Program
+    from headwater.drafts import Draft
     from headwater.frontend.catalyst import Query
     from headwater.pipelines.described import Pipeline
     from headwater.pipelines.planning import Step
@@ -190,10 +191,7 @@ class Session(Workplace):
         """
         with self._defining() as now:
             self._require_free(name)
-            for stream, position in self.snapshot.positions.items():
-                if name.lower() in position["tables"]:
-                    # Of another table of that name, which was dropped.
-                    self._streams.forget(stream)
+            self.forget_streams_into(name)
             definitions = self._engine.definitions
             if source is None:
                 if schema is None:
@@ -201,11 +199,11 @@ class Session(Workplace):
                 struct = self._engine.schema(schema)
                 lifetime = lifetime_of(struct, ttl, event_time)
                 self._expiring.require_times(name, lifetime)
-                self._define(definitions.table(now, name, struct, _key(struct, key), lifetime=lifetime))
+                self._define(definitions.table(now, name, struct, key_of(struct, key), lifetime=lifetime))
             else:
                 given = self._engine.source(source, format)
                 struct = self._engine.schema(given.columns if schema is None else schema)
-                outside = given.outside(name, struct, _key(struct, key))
+                outside = given.outside(name, struct, key_of(struct, key))
                 lifetime = lifetime_of(struct, ttl, event_time)
                 if lifetime is not None and (outside.place is not None or lifetime.event_time is None):
                     raise NotSupported(
@@ -501,31 +499,39 @@ class Session(Workplace):
         """
         self._require_no_transaction()
         self._require_writer()
-        return self._streams.follow(table, stream, mode=mode, name=name, on_error=on_error, trigger=trigger or {})
+        return self.following.follow(table, stream, mode=mode, name=name, on_error=on_error, trigger=trigger or {})
 
     def forget(self, stream: str) -> None:
         """Forgets how far a stream was applied: when it is followed again, it begins anew."""
         self._require_no_transaction()
         self._require_writer()
-        self._streams.forget(stream)
+        self.following.forget(stream)
+
+    def forget_streams_into(self, table: str) -> None:
+        """Forgets the streams that changed another table of that name, which was dropped."""
+        for stream, position in self.snapshot.positions.items():
+            if table.lower() in position["tables"]:
+                self.following.forget(stream)
 
     def streams(self) -> Mapping[str, Stream]:
         """The streams that were followed in this session, by name: `.progress`, `.stop()`, `.resume()`."""
-        return self._streams.known
+        return self.following.known
 
     def await_idle(self) -> int:
         """Waits until all that the sources have now is applied, and all subscribers were told, and gives the epoch.
 
-        Raises if a stream has failed.
+        Raises if a stream has failed. Streams that were stopped are not waited for.
         """
         self._require_no_transaction()
-        for stream in self._streams.known.values():
-            stream.await_idle()
+        for stream in self.following.known.values():
+            if stream.progress.state != "stopped":
+                stream.await_idle()
         self.epochs.subscriptions.await_idle()
         return self.epoch
 
     @cached_property
-    def _streams(self) -> Streams:
+    def following(self) -> Streams:
+        """What follows streams."""
         from headwater.sources.following import Streams
 
         return Streams(self)
@@ -546,14 +552,29 @@ class Session(Workplace):
 
     def add_columns(self, table: str, columns: StructType) -> None:
         """Gives a table more columns, in which its rows are NULL, as one epoch; views that read it are read again."""
-        with self._defining(), self.epochs.journal.defining(), self.epochs.writing:
-            entry = self.table_entry(table)
-            if entry.attached is not None:
-                raise NotSupported(f"table {entry.name!r} is attached to rows outside, and has the columns that these have")
-            if entry.times is not None:
-                raise NotSupported(f"rows of table {entry.name!r} expire by when they were inserted, which would be forgotten")
-            outside = self._engine.widened(entry, self.rows_of(entry, self.snapshot), columns)
-            self._define(*self._engine.definitions.widened(self.snapshot, entry, outside, self._engine.read_again))
+        with self.drafting(widens=True) as draft:
+            draft.add_columns(table, columns)
+
+    @contextmanager
+    def drafting(self, *, widens: bool = False, rehearsal: bool = False) -> Iterator[Draft]:
+        """Tables and views that are defined as one epoch at the end of the block, or not at all if anything fails.
+
+        Where a table gets more columns, the draft `widens`: its rows must stay as they are until then, so nobody commits. A
+        `rehearsal` builds everything, and changes nothing.
+        """
+        from headwater.drafts import Draft
+
+        with self._defining(), ExitStack() as held:
+            if widens:
+                held.enter_context(self.epochs.journal.defining())
+                held.enter_context(self.epochs.writing)
+            draft = Draft(self, self._engine, self.snapshot)
+            yield draft
+            definition, loads = draft.definition()
+            if rehearsal:
+                self.epochs.rehearse(definition.catalog, definition.rebuilt, loads)
+            elif not draft.is_empty:
+                self._define(definition, loads)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -723,8 +744,8 @@ class Session(Workplace):
             if self._closed:
                 return
             self._expiring.close(wait=not self._in_transaction)
-            if "_streams" in self.__dict__:
-                self._streams.close()
+            if "following" in self.__dict__:
+                self.following.close()
             if "exporting" in self.__dict__:
                 self.exporting.close()
             self.epochs.subscriptions.finish()
@@ -780,7 +801,8 @@ class Session(Workplace):
         self._afterwards()
 
 
-def _key(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ...] | None:
+def key_of(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ...] | None:
+    """The places of the columns that identify a row."""
     if key is None:
         return None
     names = [key] if isinstance(key, str) else list(key)

@@ -202,21 +202,22 @@ class Workplace:
         names = ", ".join(repr(entry.name) for entry in self.snapshot.catalog.shown.values()) or "none yet"
         return UnknownName(f"there is no {kind} {name!r}; there are: {names}")
 
-    def _require_free(self, name: str) -> None:
+    def _require_free(self, name: str, now: Snapshot | None = None) -> None:
         if not isinstance(name, str) or not name.strip() or "\0" in name:
             raise InvalidName(f"{name!r} cannot be the name of a table or view")
-        entry = self._find(name)
+        entry = self._find(name, now)
         if entry is not None:
             kind = "table" if isinstance(entry, TableEntry) else "view" if entry.sketch is None else "sketch"
             raise NameTaken(f"there is a {kind} {entry.name!r} already; drop it first or take another name")
 
-    def _require_no_cycle(self, name: str, sources: frozenset[str]) -> None:
+    def _require_no_cycle(self, name: str, sources: frozenset[str], now: Snapshot | None = None) -> None:
+        entries = (self.snapshot if now is None else now).entries
         pending, seen = [source.lower() for source in sources], set[str]()
         while pending:
             source = pending.pop()
             if source == name.lower():
                 raise ViewCycle(f"view {name!r} would read itself; a view can only read tables and other views")
-            entry = self.snapshot.entries.get(source)
+            entry = entries.get(source)
             if isinstance(entry, ViewEntry) and source not in seen:
                 seen.add(source)
                 pending += [s.lower() for s in entry.query.sources]
@@ -271,12 +272,15 @@ class Workplace:
 
 
 def _local_spark() -> SparkSession:
+    """A Spark in this process and one JVM, which nobody reaches from another machine."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[*]").appName("headwater")
     spark = (
         builder.config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
         .config("spark.driver.memory", "4g")

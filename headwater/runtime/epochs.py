@@ -172,6 +172,14 @@ class Epochs:
                 self.executors.committed(lambda: self.now)
             self._costs.built(building.work, now)
 
+    def rehearse(self, catalog: Catalog, rebuilt: Collection[str], loads: Outer) -> None:
+        """Builds what `define` would build, and forgets it."""
+        with self.defining:
+            try:
+                Building(self.now, catalog, rebuilt, loads).start(self.now, self.executors)
+            finally:
+                self.executors.committed(lambda: self.now)
+
     def set_aside(self, damage: DamagedFile) -> DamagedFile:
         """Goes on without what was in a damaged file; gives the error with the names of what is affected."""
         with self.writing:

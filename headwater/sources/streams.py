@@ -66,6 +66,8 @@ class Stream:
     ) -> None:
         """`applied` gives the positions of all streams as of the last epoch, `make_certain` sees to it that the disk has it."""
         self.name = name
+        self.description: object = None
+        """What a pipeline follows it by; None if it is followed by hand."""
         self._reading = reading
         self._commit = commit
         self._applied = applied
@@ -104,7 +106,7 @@ class Stream:
         return self._running is not None and self._running.is_active
 
     def await_idle(self) -> None:
-        """Waits until all that was there when this was called is applied."""
+        """Waits until all that was there when this was called is applied; raises if the stream has failed or is stopped."""
         self._owner.require()
         if self._running is None:
             return
@@ -112,6 +114,8 @@ class Stream:
         failed = self._failure
         if failed is not None:
             raise failed
+        if self._told_to_stop:
+            raise StreamFailed(f"stream {self.name!r} was stopped, and its source may have more; resume it to go on")
         self._seen = monotonic()
 
     @property

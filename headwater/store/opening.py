@@ -12,7 +12,7 @@ from headwater.runtime.epochs import Epochs
 from headwater.runtime.history import History
 from headwater.store import manifest
 from headwater.store.catalogs import FORMAT, decode_catalog, decode_tables, encode_catalog
-from headwater.store.disk import FIRST, LocalDisk
+from headwater.store.disk import FIRST, MARK, LocalDisk
 from headwater.store.reading import Reader, ReadOnlyJournal
 from headwater.store.store import DURABILITY, Retention, Store
 
