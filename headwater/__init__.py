@@ -53,6 +53,7 @@ from headwater.errors import (
     UnknownFormat,
     UnknownName,
     UnreadableCatalog,
+    UnrepresentableValue,
     UnsafeSketch,
     ViewCycle,
 )
@@ -124,6 +125,7 @@ __all__ = [
     "UnknownFormat",
     "UnknownName",
     "UnreadableCatalog",
+    "UnrepresentableValue",
     "UnsafeSketch",
     "View",
     "ViewCycle",

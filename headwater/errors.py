@@ -58,6 +58,12 @@ class InvalidRows(HeadwaterError):
     code = "INVALID_ROWS"
 
 
+class UnrepresentableValue(HeadwaterError):
+    """Values of an answer that Python or pandas does not have: years outside 1 to 9999, text that is no UTF-8."""
+
+    code = "UNREPRESENTABLE_VALUE"
+
+
 class NullKey(HeadwaterError):
     """A NULL in a column of a table's key."""
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from headwater.compiler.dataflow import in_order
+from headwater.conversion import timed
 from headwater.delta import positional
 from headwater.errors import LostState
 from headwater.interrupts import uninterrupted
@@ -71,6 +72,11 @@ class TableEntry:
         return positional(self.arrow)
 
     @cached_property
+    def timed(self) -> tuple[int, ...]:
+        """The columns in which there are dates or timestamps."""
+        return timed(self.arrow)
+
+    @cached_property
     def indexed(self) -> Key:
         """The columns by which rows are kept: the key, or all."""
         return tuple(range(len(self.arrow))) if self.key is None else self.key
@@ -95,6 +101,11 @@ class ViewEntry:
     def rows(self) -> pa.Schema:
         """The columns as the engine names them."""
         return positional(self.arrow)
+
+    @cached_property
+    def timed(self) -> tuple[int, ...]:
+        """The columns in which there are dates or timestamps."""
+        return timed(self.arrow)
 
     @property
     def kept(self) -> Step:
