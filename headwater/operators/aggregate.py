@@ -135,18 +135,10 @@ class Aggregate(Operator):
 
     def step_in_parts(self, state: State, parts: Iterable[Delta]) -> tuple[State, Delta]:
         """The same for a delta that comes in parts; what one of them does to the output is not asked."""
-        found: list[Delta] = []
-        counts, limit = state[1:], slicing.PAIRS
-        for part in parts:
-            added, counts = self._summed(counts, part)
-            found.append(added)
-            if sum(map(len, found)) > limit:
-                # The same groups come again and again.
-                found = [self._merged(found)]
-                limit = max(slicing.PAIRS, 2 * len(found[0]))
-        if not found:
+        added, counts = self._summed_up(state[1:], parts)
+        if added is None:
             return state, self.nothing()
-        (sums, *_), output = self.step_of_sums(state, Delta.concat(found))
+        (sums, *_), output = self.step_of_sums(state, added)
         return (sums, *counts), output
 
     def step_of_sums(self, state: State, sums: Delta) -> tuple[State, Delta]:
@@ -183,12 +175,25 @@ class Aggregate(Operator):
         states = cells.alone()
         return self._change(states, keys, self._there(states), [])
 
-    def sums(self, delta: Delta) -> Delta:
-        """What a delta, or a part of one, adds to the state: rows with vectors for weights; where the operator `absorbs`."""
-        return self._summed((), delta)[0]
+    def sums(self, parts: Iterable[Delta]) -> Delta | None:
+        """What a delta in parts adds to the state: rows with vectors for weights; where the operator `absorbs`."""
+        return self._summed_up((), parts)[0]
+
+    def _summed_up(self, counts: State, parts: Iterable[Delta]) -> tuple[Delta | None, State]:
+        """The same, None if there are no parts, and the new counts of distinct values."""
+        found: list[Delta] = []
+        limit = slicing.PAIRS
+        for part in parts:
+            added, counts = self._summed(counts, part)
+            found.append(added)
+            if sum(map(len, found)) > limit:
+                # The same groups come again and again.
+                found = [self._merged(found)]
+                limit = max(slicing.PAIRS, 2 * len(found[0]))
+        return Delta.concat(found) if found else None, counts
 
     def _summed(self, counts: State, delta: Delta) -> tuple[Delta, State]:
-        """The same, and the new counts of distinct values."""
+        """The same for one part."""
         groups, keys, cells = self._grouped(delta)
         after = self._add(counts, delta, groups.ids, cells)
         return self._state_rows(keys, cells), after

@@ -18,8 +18,7 @@ of a table nor the pairs of a join are in memory as a whole.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import chain
+from functools import cache
 from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -31,9 +30,21 @@ from headwater.operators.join import Join
 from headwater.operators.linear import Linear, Union
 from headwater.operators.multijoin import MultiJoin
 from headwater.operators.operator import Exhausted, Input, schema_of
-from headwater.runtime.streams import Clock, Reading, Stream, Work, absorbs, collected, gathered, streams_on, up_to
+from headwater.runtime.streams import (
+    SHARED,
+    Clock,
+    Flow,
+    Reading,
+    Work,
+    absorbs,
+    gathered,
+    readers_of,
+    streams_on,
+    up_to,
+)
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
+from headwater.state.slicing import collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -52,8 +63,6 @@ _NOTHING_LOST: Mapping[Step, Exception] = MappingProxyType({})
 _NOTHING_GIVEN: Mapping[Step, Delta] = MappingProxyType({})
 # So many rows are in memory at a time where a step takes them in part by part.
 _SLICE = 1 << 18
-# Up to so many rows of a join are shared by all its readers.
-_SHARED = 1 << 20
 # If there is a group for so few rows, sums are made of more rows at a time.
 _ROWS_A_GROUP = 8
 _GATHERED = 1 << 20
@@ -87,122 +96,31 @@ def run_epoch(  # noqa: PLR0913  (each says something else of the epoch)
     """
     outcome = Outcome(dict(advanced), {step: delta for step, delta in changes.items() if len(delta)})
     steps = list(order)
-    epoch = _Epoch(steps, states, outcome, wanted)
+    readers = cache(lambda: readers_of(steps))
+    flow = Flow(
+        outcome.outputs,
+        outcome.work,
+        lambda step: [step not in wanted and streams_on(reader) for reader in readers().get(step, ())],
+    )
     for step in steps:
-        if step not in states or not epoch.reaches(step):
+        if step not in states or not flow.reaches(step):
             continue
         if step in advanced:
-            outcome.outputs[step] = epoch.delta(step.inputs[0])
+            outcome.outputs[step] = flow.delta(step.inputs[0])
         elif isinstance(step.operator, Join | MultiJoin):
-            epoch.join(step)
-        elif epoch.streams and any(child in epoch.streams for child in step.inputs):
-            epoch.take_parts(step, contents)
+            outcome.states[step] = states[step]
+            flow.join(step, [_input(child, states, outcome) for child in step.inputs])
+        elif not flow.has_stream_for(step):
+            _advance(step, states, outcome, contents)
+        elif isinstance(step.operator, Linear | Union):
+            outcome.states[step] = states[step]
+            flow.pass_on(step)
+        elif absorbs(step):
+            outcome.states[step] = flow.sum_up(step, states[step])
         else:
+            flow.collect_for(step)
             _advance(step, states, outcome, contents)
     return outcome
-
-
-class _Epoch:
-    """What has come through so far: deltas are in the outcome, more than that is a stream."""
-
-    def __init__(self, steps: Sequence[Step], states: States, outcome: Outcome, wanted: Collection[Step]) -> None:
-        self.streams: dict[Step, Stream] = {}
-        self._steps = steps
-        self._states = states
-        self._outcome = outcome
-        self._wanted = wanted
-
-    def reaches(self, step: Step) -> bool:
-        """Whether something comes to a step."""
-        return any(child in self._outcome.outputs or child in self.streams for child in step.inputs)
-
-    def delta(self, step: Step) -> Delta:
-        """All that a step gives."""
-        if step in self.streams:
-            self._keep(step, collected(self.streams.pop(step)))
-        return self._outcome.outputs.get(step, step.nothing)
-
-    def join(self, step: Step) -> None:
-        """The pairs of a join: a delta if they are one part, as they are most often."""
-        started = perf_counter()
-        operator, outcome = step.operator, self._outcome
-        assert isinstance(operator, Join | MultiJoin)
-        inputs = [_input(child, self._states, outcome) for child in step.inputs]
-        outcome.states[step] = self._states[step]
-        rows_in = sum(len(i.delta) for i in inputs)
-        parts = operator.parts(inputs)
-        first = next(parts, None)
-        second = None if first is None else next(parts, None)
-        outcome.work[step] = Work(rows_in, 0 if first is None else len(first), perf_counter() - started)
-        if first is None:
-            return
-        if second is None:
-            outcome.outputs[step] = first
-            return
-        clock = Clock(outcome.work)
-        begun = chain([first], clock.timed(step, chain([second], parts), 0))
-        self._give(step, Stream(lambda: clock.timed(step, operator.parts(inputs), 0), begun))
-
-    def take_parts(self, step: Step, contents: Contents | None) -> None:
-        """A step to which a stream comes."""
-        operator, outcome = step.operator, self._outcome
-        if isinstance(operator, Linear | Union):
-            outcome.states[step] = self._states[step]
-            inputs = [self._parts(child) for child in step.inputs]
-            self._give(step, Stream(lambda: Clock(outcome.work).through(step, inputs)))
-        elif absorbs(step):
-            assert isinstance(operator, Aggregate)
-            started = perf_counter()
-            parts = Reading(iter(self._parts(step.inputs[0])))
-            outcome.states[step], output = operator.step_in_parts(self._states[step], iter(parts))
-            outcome.work[step] = Work(parts.rows, len(output), perf_counter() - started - parts.seconds)
-            if len(output):
-                outcome.outputs[step] = output
-        else:
-            for child in step.inputs:
-                self.delta(child)
-            if self.reaches(step):
-                _advance(step, self._states, outcome, contents)
-
-    def _parts(self, step: Step) -> Stream:
-        if step in self.streams:
-            return self.streams[step]
-        delta = self.delta(step)
-        return Stream(lambda: iter([delta]))
-
-    def _give(self, step: Step, stream: Stream) -> None:
-        """Keeps what a step gives: as it is if all who read it take it part by part, else collected."""
-        readers = self._readers.get(step, [])
-        if step in self._wanted or not readers or not all(map(streams_on, readers)):
-            self._keep(step, collected(stream))
-            return
-        if len(readers) > 1:
-            # What is not too much is made once for all of them.
-            parts = iter(stream)
-            few = up_to(_SHARED, parts)
-            more = next(parts, None)
-            if more is None:
-                self._keep(step, collected(few))
-                return
-            stream = stream.going_on(chain(few, [more], parts))
-        self.streams[step] = stream
-
-    def _keep(self, step: Step, delta: Delta | None) -> None:
-        if delta is not None and len(delta):
-            self._outcome.outputs[step] = delta
-
-    @cached_property
-    def _readers(self) -> Mapping[Step, list[Step]]:
-        return _readers(self._steps)
-
-
-def _readers(steps: Iterable[Step]) -> Mapping[Step, list[Step]]:
-    """The steps that read what a step gives."""
-    found: dict[Step, list[Step]] = {}
-    for step in steps:
-        for child in step.inputs:
-            found.setdefault(child, []).append(step)
-    return found
 
 
 def _advance(step: Step, states: States, outcome: Outcome, contents: Contents | None = None) -> None:
@@ -266,7 +184,7 @@ class Backfill:
     def build(self, steps: Sequence[Step]) -> None:
         """Gives new steps, each after its inputs, their states; what they give is kept only as long as one of them reads it."""
         last = {child: step for step in steps for child in step.inputs}
-        readers = _readers(steps)
+        readers = readers_of(steps)
         self._passing = {step for step in steps if _is_passed_on(step, readers.get(step, ()))}
         done: dict[Step, list[Step]] = {step: [] for step in steps}
         for child, reader in last.items():
@@ -371,7 +289,7 @@ class Backfill:
     def _share(self, step: Step) -> None:
         """Keeps what a step gives to several others, if it is not too much."""
         parts = self._passed(step)
-        few = up_to(_SHARED, parts)
+        few = up_to(SHARED, parts)
         if next(parts, None) is None:
             found = collected(few)
             self._contents[step] = step.nothing if found is None else found

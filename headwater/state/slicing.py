@@ -25,7 +25,7 @@ from headwater.state.arrangement import Matches
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -41,6 +41,8 @@ PAIRS = 1 << 18
 # Bytes of a slice, about; of few rows nobody asks how long they are.
 _BYTES = 64 << 20
 _FEW = 1 << 12
+# Rows of a probe that are counted at a time.
+_COUNTED = 1 << 18
 # Rows of a probe that are looked up at first; then as many as are likely to fill a slice.
 _FIRST = 1 << 12
 
@@ -82,9 +84,29 @@ def bounds_of_slices(counts: Indices, most: int) -> list[int]:
 
 def counts_of(kept: Arrangement, probe: pa.RecordBatch, chosen: Sequence[int]) -> Indices:
     """How many rows each row of the probe may find: all that have the hash of its key."""
-    starts, ends = kept.sought(probe, chosen).spans(kept.runs)
-    counts: Indices = (ends - starts).sum(axis=0)
+    if not kept.key:
+        return np.full(probe.num_rows, len(kept))
+    counts = np.zeros(probe.num_rows, np.int64)
+    for start in range(0, probe.num_rows, _COUNTED):
+        part = probe.slice(start, _COUNTED)
+        starts, ends = kept.sought(part, chosen).spans(kept.runs)
+        counts[start : start + _COUNTED] = (ends - starts).sum(axis=0)
     return counts
+
+
+def collected(parts: Iterable[Delta]) -> Delta | None:
+    """The sum of all parts, None if there are none; equal rows of many parts are merged as they come, as long as that helps."""
+    found: list[Delta] = []
+    rows, limit = 0, 2 * PAIRS
+    for part in parts:
+        found.append(part)
+        rows += len(part)
+        if rows > limit:
+            found = [consolidate(Delta.concat(found))]
+            merged, rows = rows, len(found[0])
+            # Where few rows are equal, the next try is far away.
+            limit = (2 if 2 * rows < merged else 8) * rows + 2 * PAIRS
+    return Delta.concat(found) if found else None
 
 
 def _found(
