@@ -33,6 +33,7 @@ def slices(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if request.param is not None:
             patch.setattr(slicing, "PAIRS", request.param)
+            patch.setattr(slicing, "_FIRST", 3)
         yield
 
 

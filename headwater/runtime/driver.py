@@ -183,15 +183,15 @@ class Backfill:
 
     def build(self, steps: Sequence[Step]) -> None:
         """Gives new steps, each after its inputs, their states; what they give is kept only as long as one of them reads it."""
-        last = {child: step for step in steps for child in step.inputs}
         readers = readers_of(steps)
         self._passing = {step for step in steps if _is_passed_on(step, readers.get(step, ()))}
+        # A step that passes on what it reads does so when it is read itself, and that is later.
+        reading: dict[Step, int] = {}
+        for place, step in reversed(list(enumerate(steps))):
+            reading[step] = max(reading[reader] for reader in readers[step]) if step in self._passing else place
         done: dict[Step, list[Step]] = {step: [] for step in steps}
-        for child, reader in last.items():
-            while reader in self._passing:
-                # It reads when it is read.
-                reader = last[reader]  # noqa: PLW2901
-            done[reader].append(child)
+        for child, by in readers.items():
+            done[steps[max(reading[reader] for reader in by)]].append(child)
         for step in steps:
             self._build(step)
             if step in self._passing and len(readers[step]) > 1:

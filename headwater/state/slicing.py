@@ -62,11 +62,13 @@ def lookup_slices(
         return
     start, size = 0, _FIRST
     while start < count:
-        part = probe if count <= size else probe.slice(start, size)
+        part = probe if not start and count <= size else probe.slice(start, size)
         met = 0
         for found in _found(kept, part, chosen, wanted, filtered=filtered):
             met += len(found)
-            yield _shifted(found, start)
+            there = found.existing()
+            if len(there):
+                yield _shifted(there, start)
         start += size
         size = max(1, min(PAIRS, size * PAIRS // max(met, 1)))
 
@@ -112,12 +114,11 @@ def collected(parts: Iterable[Delta]) -> Delta | None:
 def _found(
     kept: Arrangement, part: pa.RecordBatch, chosen: Sequence[int], wanted: Wanted, *, filtered: bool
 ) -> Iterator[Matches]:
-    """The slices for a part of a probe: one, most often."""
+    """What a part of a probe finds, rows that are gone among them: in one slice, most often."""
     found = kept.lookup_few(part, chosen, wanted, PAIRS, filtered=filtered)
     most = PAIRS if found is not None and len(found) <= _FEW else _most(kept, part, wanted)
     if found is not None and len(found) <= most:
-        if len(found):
-            yield found.existing()
+        yield found
         return
     del found
     runs = kept.runs
@@ -126,9 +127,7 @@ def _found(
     merged: tuple[list[int], Run] | None = None
     for start, stop in pairwise(bounds_of_slices(counts, most)):
         if counts[start] <= most:
-            found = kept.lookup(part.slice(start, stop - start), chosen, wanted)
-            if len(found):
-                yield _shifted(found.existing(), start)
+            yield _shifted(kept.lookup(part.slice(start, stop - start), chosen, wanted), start)
             continue
         firsts = starts[:, start].tolist()
         if merged is None or merged[0] != firsts:
@@ -136,9 +135,7 @@ def _found(
             merged = firsts, kept.merged([run.part(first, last) for run, first, last in spans if first < last])
         for first in range(0, len(merged[1]), most):
             lines = merged[1].part(first, min(first + most, len(merged[1])))
-            found = kept.lookup_among(lines, part.slice(start, 1), chosen, wanted)
-            if len(found):
-                yield _shifted(found.existing(), start)
+            yield _shifted(kept.lookup_among(lines, part.slice(start, 1), chosen, wanted), start)
 
 
 def _with_every_row(kept: Arrangement, probe: pa.RecordBatch, wanted: Wanted) -> Iterator[Matches]:
