@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Snapshot
-    from headwater.runtime.driver import Outer, Work
+    from headwater.runtime.driver import Outer
     from headwater.runtime.executors import Executors
     from headwater.runtime.history import Change
     from headwater.runtime.recording import Passed
+    from headwater.runtime.streams import Work
 
 
 class Building:

@@ -40,10 +40,11 @@ if TYPE_CHECKING:
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Entry
-    from headwater.runtime.driver import Outcome, Outer, Work
+    from headwater.runtime.driver import Outcome, Outer
     from headwater.runtime.executors import Executors
     from headwater.runtime.history import Change
     from headwater.runtime.journal import Journal
+    from headwater.runtime.streams import Work
 
 # So much is made up for under the lock; what is more, beside the commits, unless they are faster for so many rounds.
 _FEW_ROWS = 1_000
@@ -136,9 +137,10 @@ class Epochs:
             outcome = rebuild(now, sources, advanced)
             self._costs.built({step: done for step, done in outcome.work.items() if done.rebuilt}, now, sources)
         else:
-            steps, every = now.catalog.above(sources), bool(self._recordings)
+            steps = now.catalog.above(sources)
+            wanted = {step for recording in self._recordings for step in recording.steps}
             whole = partial(now.following, sources=sources)
-            outcome = run_epoch(steps, now.states, sources, advanced, every=every, contents=whole)
+            outcome = run_epoch(steps, now.states, sources, advanced, wanted=wanted, contents=whole)
             self._costs.changed(outcome.work, sources)
         self.executors.learn(sources, perf_counter() - started)
         return outcome

@@ -19,9 +19,9 @@ from headwater.operators.aggregate import Aggregate, Measure
 from headwater.operators.join import Join, JoinKey
 from headwater.operators.linear import Union
 from headwater.runtime import rebuilding
-from headwater.runtime.driver import Work
 from headwater.runtime.epochs import Epochs
 from headwater.runtime.rebuilding import Costs
+from headwater.runtime.streams import Work
 
 CHOICES = st.lists(st.booleans(), min_size=12, max_size=12)
 
