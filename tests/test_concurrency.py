@@ -256,10 +256,11 @@ def test_a_subscriber_that_is_too_slow_is_ended_with_a_word(
     monkeypatch.setattr(subscriptions, "EPOCHS", 2)
     monkeypatch.setattr(history, "EPOCHS", 3)
     view = s.create_view("v", "SELECT k FROM s")
-    go_on = threading.Event()
+    begun, go_on = threading.Event(), threading.Event()
     told: list[int] = []
-    view.subscribe(lambda epoch, _: (go_on.wait(PATIENCE), told.append(epoch)))
+    view.subscribe(lambda epoch, _: (begun.set(), go_on.wait(PATIENCE), told.append(epoch)))
     first = s.insert("s", [(1, 1)])
+    begun.wait(PATIENCE)
     for _ in range(6):
         s.insert("s", [(1, 1)])
     go_on.set()
