@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.delta import Delta
@@ -44,6 +44,7 @@ def values(rows: pa.RecordBatch) -> list[tuple]:
 
 @pytest.mark.parametrize("wanted", [None, (), (2,), (1, 0)])
 @pytest.mark.parametrize("key", [(0,), (1,), (0, 1), ()])
+@settings(max_examples=25)
 @given(RUNS, st.lists(ROWS, max_size=12), st.sampled_from([1, 3, 1 << 18]), st.sampled_from([1, 4, 1 << 12]))
 def test_slices_are_what_is_there(  # noqa: PLR0917  (key, columns, rows, and how they are cut)
     key: tuple[int, ...], wanted: tuple[int, ...] | None, runs: list, probe: list, pairs: int, first: int
