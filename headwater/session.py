@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from headwater.answers import Answer, table_of
+from headwater.boundary import boundary, bounded
 from headwater.clocks import Clock
 from headwater.cluster.placement import require_mode
 from headwater.cluster.yard import StoreYards
@@ -95,6 +96,7 @@ def connect(  # noqa: PLR0913  (each a choice of its own)
     return session
 
 
+@bounded
 class Session(Workplace):
     """Tables that change and views that stay exact."""
 
@@ -568,13 +570,15 @@ class Session(Workplace):
             self._writer = get_ident()
             try:
                 yield transaction
-                changes, advanced = transaction.end()
+                with boundary("Session.transaction"):
+                    changes, advanced = transaction.end()
             finally:
                 self._writer = None
                 transaction.close()
             self._require_open()
-            transaction.epoch = self.epochs.commit(changes, advanced, transaction.positions)
-            self._expiring.noted(changes)
+            with boundary("Session.transaction"):
+                transaction.epoch = self.epochs.commit(changes, advanced, transaction.positions)
+                self._expiring.noted(changes)
 
     def _afterwards(self) -> None:
         """What follows an epoch when its locks are released."""

@@ -171,7 +171,10 @@ class _NodeReader:
         only = generator.arguments[0]
         if isinstance(only, Column):
             return only.type
-        return arrow_type(json.loads(self.origin.then("generator", "children", 0, "dataType", "json").get()))
+        try:
+            return arrow_type(json.loads(self.origin.then("generator", "children", 0, "dataType", "json").get()))
+        except NotSupported as reason:
+            raise Unreadable("a generator over a map without keys") from reason
 
     def _read_union(self) -> Relation:
         ids = tuple(attribute for attribute, _ in self._output)
