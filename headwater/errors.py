@@ -22,6 +22,12 @@ class HeadwaterError(Exception):
         super().__init__(f"[{self.code}] {redacted(message)}")
 
 
+class InternalError(HeadwaterError):
+    """A defect of Headwater: something failed that should not, or not so. The error itself is the cause of this one."""
+
+    code = "INTERNAL_ERROR"
+
+
 class UnknownName(HeadwaterError):
     """A table, view, column or function that does not exist."""
 

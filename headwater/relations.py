@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.answers import Answer, change_table, table_of
+from headwater.boundary import bounded
 from headwater.delta import Delta
 from headwater.errors import InvalidOption, UnknownName
 from headwater.explanation import explained, maintenance, statistics
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from headwater.skipping.drawing import Block
 
 
+@bounded
 class Relation(Answer):
     """A table or view: its present answer."""
 
@@ -92,6 +94,7 @@ class Relation(Answer):
         return entry
 
 
+@bounded
 class Past:
     """Tables and views as they were at an epoch."""
 
@@ -111,6 +114,7 @@ class Past:
         return self._session.answer(query, self._session.epochs.content_at(self._epoch), self._epoch)
 
 
+@bounded
 class Table(Relation):
     """A table of the session."""
 
@@ -160,6 +164,7 @@ class Table(Relation):
         return f"Table({self._name!r})"
 
 
+@bounded
 class View(Relation):
     """A live view of the session."""
 
@@ -280,6 +285,7 @@ class View(Relation):
         return f"View({self._name!r})"
 
 
+@bounded
 class Sketch(View):
     """A sketch of the session: the fragments of tables that the answer of its query needs, as rows (access, fragment)."""
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from headwater.answers import Answer, table_of
+from headwater.boundary import boundary, bounded
 from headwater.clocks import Clock
 from headwater.cluster.placement import require_mode
 from headwater.cluster.yard import StoreYards
@@ -97,6 +98,7 @@ def connect(  # noqa: PLR0913  (each a choice of its own)
     return session
 
 
+@bounded
 class Session(Workplace):
     """Tables that change and views that stay exact."""
 
@@ -605,7 +607,8 @@ class Session(Workplace):
                         "the transaction does not end in the thread in which it began, so nothing of it was committed; "
                         "begin and end it in one thread"
                     )
-                changes, advanced = transaction.end()
+                with boundary("Session.transaction"):
+                    changes, advanced = transaction.end()
             finally:
                 transaction.close()
                 if self._writer is writer:
@@ -613,8 +616,9 @@ class Session(Workplace):
                 if not writing.is_mine:
                     writing.free_from(writer)
             self._require_open()
-            transaction.epoch = self.epochs.commit(changes, advanced, transaction.positions)
-            self._expiring.noted(changes)
+            with boundary("Session.transaction"):
+                transaction.epoch = self.epochs.commit(changes, advanced, transaction.positions)
+                self._expiring.noted(changes)
 
     def _afterwards(self) -> None:
         """What follows an epoch when its locks are released."""

@@ -7,12 +7,14 @@ expression again from one of ours — every part of ours knows the Catalyst expr
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from py4j.java_gateway import JavaObject, is_instance_of
+from py4j.protocol import Py4JJavaError
 
 from headwater.algebra.expressions import Call, Column, Expression, Literal
 from headwater.delta import one_batch
@@ -20,7 +22,7 @@ from headwater.errors import EvaluationFailed
 from headwater.schema import arrow_type, collected, loosened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -68,24 +70,23 @@ class SparkEvaluator:
         grouping = [attributes.apply(i) for i in range(keys)]
         outputs = [*grouping, *self._alias_list(calls, attributes)]
         none = getattr(self._jvm.scala, "None$").__getattr__("MODULE$")
-        return self.run(self.plans.Aggregate(self.seq(grouping), self.seq(outputs), leaf, none), rows.num_rows)
+        logical = self.plans.Aggregate(self.seq(grouping), self.seq(outputs), leaf, none)
+        # Spark has checked the calls already; where it checks listagg(DISTINCT …) once more, no task could read it.
+        logical.setAnalyzed()
+        return self.run(logical, rows.num_rows)
 
     def run(self, logical: Jvm, rows: int) -> pa.RecordBatch:
         """The answer of a logical plan over so many rows."""
-        from pyspark.errors import PySparkException
-
         session = self._for_few_rows if rows <= _FEW else self.spark()
-        try:
+        with spark_failing():
             return one_batch(collected(self._frame(logical, session)))
-        except PySparkException as error:
-            raise EvaluationFailed(failure(error)) from error
 
     def where(self, frame: DataFrame, condition: Expression) -> DataFrame:
         """The rows of a frame for which the condition is true."""
         logical = frame._jdf.queryExecution().analyzed()
         return self._frame(self.plans.Filter(self.build(condition, logical.output()), logical), frame.sparkSession)
 
-    def build(self, expression: Expression, attributes: Jvm) -> Jvm:
+    def build(self, expression: Expression, attributes: Jvm) -> Jvm:  # noqa: PLR0911  (one case a kind)
         """The Catalyst expression that `expression` stands for, over the given attributes."""
         match expression:
             case Column(index):
@@ -100,9 +101,14 @@ class SparkEvaluator:
                 if not expression.arguments:
                     return template
                 return template.withNewChildren(self.seq([self.build(part, attributes) for part in expression.arguments]))
+            case Call("If", (condition, value, Literal(value=None))):
+                # The compiler's own condition has a NULL of the other branch's type.
+                then = self.build(value, attributes)
+                null = self._expressions.Literal.create(None, then.dataType())
+                return self._expressions.If(self.build(condition, attributes), then, null)
             case Call():
                 # The compiler's own calls are AND, OR, NOT, = and IS NOT NULL: nothing but their arguments matters.
-                make = getattr(self._jvm.org.apache.spark.sql.catalyst.expressions, expression.function)
+                make = getattr(self._expressions, expression.function)
                 return make(*(self.build(part, attributes) for part in expression.arguments))
 
     def leaf(self, rows: pa.RecordBatch, schema: StructType | None = None) -> tuple[Jvm, Jvm]:
@@ -157,6 +163,10 @@ class SparkEvaluator:
         return self.spark().sparkContext._gateway
 
     @cached_property
+    def _expressions(self) -> Jvm:
+        return self._jvm.org.apache.spark.sql.catalyst.expressions
+
+    @cached_property
     def plans(self) -> Jvm:
         return self._jvm.org.apache.spark.sql.catalyst.plans.logical
 
@@ -177,18 +187,35 @@ class SparkEvaluator:
         return self.seq(self._alias_list(expressions, attributes))
 
     def _alias_list(self, expressions: Sequence[Expression], attributes: Jvm) -> list[Jvm]:
-        fresh = self._jvm.org.apache.spark.sql.catalyst.expressions.NamedExpression.newExprId
+        fresh = self._expressions.NamedExpression.newExprId
         return [self._alias(self.build(part, attributes), f"c{i}", fresh()) for i, part in enumerate(expressions)]
 
     def _alias(self, child: Jvm, name: str, identifier: Jvm) -> Jvm:
         none = getattr(self._jvm.scala, "None$").__getattr__("MODULE$")
-        return self._jvm.org.apache.spark.sql.catalyst.expressions.Alias(
-            child, name, identifier, self.seq([]), none, self.seq([])
-        )
+        return self._expressions.Alias(child, name, identifier, self.seq([]), none, self.seq([]))
+
+
+@contextmanager
+def spark_failing() -> Iterator[None]:
+    """Where Spark may fail on the data, in a job, or in the driver itself: there it evaluates scalar subqueries."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise EvaluationFailed(failure(error)) from error
+    except pa.ArrowInvalid as error:
+        # PySpark promises some values that are never NULL, such as the parts of a geometry, and hands them over all the same.
+        raise EvaluationFailed(f"Spark cannot hand over its answer, because Arrow cannot hold it: {error}") from error
 
 
 def failure(error: BaseException) -> str:
     """What Spark says went wrong, without the stack."""
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        return str(cause.getMessage() or cause.toString()).split("\n\tat ")[0].strip()
     message = getattr(error, "getMessage", lambda: None)() or str(error)
     return str(message).split("\n\nJVM stacktrace")[0].split("\n\tat ")[0].strip()
 

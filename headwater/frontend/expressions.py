@@ -19,6 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from headwater.algebra.expressions import Call, Column, Expression, Literal
+from headwater.errors import NotSupported
 from headwater.schema import arrow_type
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _stated_type(node: Json) -> pa.DataType | None:
         return None
     try:
         return arrow_type(stated)
-    except (PySparkException, ValueError):
+    except (PySparkException, ValueError, NotSupported):
         return None
 
 

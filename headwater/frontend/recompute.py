@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 
 from headwater.delta import one_batch
-from headwater.errors import EvaluationFailed
-from headwater.evaluation.spark import failure
+from headwater.evaluation.spark import spark_failing
 from headwater.evaluation.stages import typed
 from headwater.frontend.catalyst import Analyser, quote
 from headwater.schema import collected, loosened
@@ -35,19 +33,23 @@ class Recompute:
     def __call__(
         self, query: Query, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch]
     ) -> pa.RecordBatch:
-        try:
-            if query.text is not None:
-                return one_batch(self.answer(query.text, schemas, contents, query.reading.time_zone)[1])
+        if query.text is not None:
+            return one_batch(self.answer(query.text, schemas, contents, query.reading.time_zone)[1])
+        with spark_failing():
             frames = {name: self.frame(schemas[name], rows) for name, rows in contents.items()}
             logical = self.analyser.with_rows(query.analysed, frames)
             return one_batch(collected(self.analyser.dataset(self.spark(), logical)))
-        except PySparkException as error:
-            raise EvaluationFailed(failure(error)) from error
 
     def answer(
         self, text: str, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch | DataFrame], time_zone: str
     ) -> tuple[StructType, pa.Table]:
         """The answer of SQL, read in a time zone, over the given rows, and its columns."""
+        with spark_failing():
+            return self._answer(text, schemas, contents, time_zone)
+
+    def _answer(
+        self, text: str, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch | DataFrame], time_zone: str
+    ) -> tuple[StructType, pa.Table]:
         frames = {name: self.frame(schemas[name], rows)._jdf.queryExecution().analyzed() for name, rows in contents.items()}
         with self.analyser.in_zone(time_zone) as session:
             for name, frame in frames.items():
