@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
+# Stands in the name of a type whose strings are not compared by their bytes; Arrow's type does not show it.
+COLLATED = " collate "
+
 
 def arrow_type(described: Any) -> pa.DataType:  # noqa: ANN401  (JSON)
     """The Arrow type for a type as `DataType.jsonValue` describes it."""

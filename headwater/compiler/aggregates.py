@@ -122,6 +122,8 @@ def functions_for(lowered: Lowered, node: plan.Aggregate) -> tuple[tuple[Measure
 def _maintained(call: Call, node: plan.Aggregate) -> Measure | Extreme | None:
     function = call.arguments[0]
     assert isinstance(function, Call)
+    if call.option("collation") is not None:
+        return None
     condition = call.arguments[1].index if len(call.arguments) > 1 else None  # type: ignore[union-attr]
     inputs = [part for part in function.arguments if isinstance(part, Column)]
     rest = [part for part in function.arguments if not isinstance(part, Column)]

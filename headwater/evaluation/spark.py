@@ -17,7 +17,7 @@ from py4j.java_gateway import JavaObject, is_instance_of
 from headwater.algebra.expressions import Call, Column, Expression, Literal
 from headwater.delta import one_batch
 from headwater.errors import EvaluationFailed
-from headwater.schema import arrow_type, collected, loosened
+from headwater.schema import COLLATED, arrow_type, collected, loosened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,8 +49,10 @@ class SparkEvaluator:
         """The rows that the node gives when its children give `inputs`."""
         node = origin.get()
         children = node.children()
-        leaves = [self._under(children.apply(i).output(), rows) for i, rows in enumerate(inputs)]
-        return self.run(node.withNewChildren(self.seq(leaves)), sum(rows.num_rows for rows in inputs))
+        schemas = [self._schema_of(children.apply(i).output()) for i in range(len(inputs))]
+        leaves = [self._under(children.apply(i).output(), schemas[i], rows) for i, rows in enumerate(inputs)]
+        collated = any(COLLATED in schema.simpleString() for schema in schemas)
+        return self.run(node.withNewChildren(self.seq(leaves)), sum(rows.num_rows for rows in inputs), collated=collated)
 
     def project(self, expressions: Sequence[Expression], rows: pa.RecordBatch) -> pa.RecordBatch:
         """One row of the expressions' values for each row."""
@@ -62,19 +64,23 @@ class SparkEvaluator:
         leaf, attributes = self.leaf(rows)
         return self.run(self.plans.Filter(self.build(condition, attributes), leaf), rows.num_rows)
 
-    def aggregate(self, keys: int, calls: Sequence[Expression], rows: pa.RecordBatch) -> pa.RecordBatch:
+    def aggregate(self, keys: int, calls: Sequence[Call], rows: pa.RecordBatch) -> pa.RecordBatch:
         """For each group by the first `keys` columns: the key, then the value of every aggregate call."""
         leaf, attributes = self.leaf(rows)
         grouping = [attributes.apply(i) for i in range(keys)]
         outputs = [*grouping, *self._alias_list(calls, attributes)]
         none = getattr(self._jvm.scala, "None$").__getattr__("MODULE$")
-        return self.run(self.plans.Aggregate(self.seq(grouping), self.seq(outputs), leaf, none), rows.num_rows)
+        logical = self.plans.Aggregate(self.seq(grouping), self.seq(outputs), leaf, none)
+        return self.run(logical, rows.num_rows, collated=any(call.option("collation") for call in calls))
 
-    def run(self, logical: Jvm, rows: int) -> pa.RecordBatch:
-        """The answer of a logical plan over so many rows."""
+    def run(self, logical: Jvm, rows: int, *, collated: bool = False) -> pa.RecordBatch:
+        """The answer of a logical plan over so many rows.
+
+        Where Spark compiles no code, its aggregates of strings with a collation are wrong: it does not copy what it keeps.
+        """
         from pyspark.errors import PySparkException
 
-        session = self._for_few_rows if rows <= _FEW else self.spark()
+        session = self._for_few_rows if rows <= _FEW and not collated else self.spark()
         try:
             return one_batch(collected(self._frame(logical, session)))
         except PySparkException as error:
@@ -96,14 +102,48 @@ class SparkEvaluator:
                 # The compiler's own constants are counts.
                 return self._jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser.parseExpression(f"{value}L")
             case Call(origin=origin) if origin is not None:
-                template = origin.get()
-                if not expression.arguments:
-                    return template
-                return template.withNewChildren(self.seq([self.build(part, attributes) for part in expression.arguments]))
-            case Call():
-                # The compiler's own calls are AND, OR, NOT, = and IS NOT NULL: nothing but their arguments matters.
-                make = getattr(self._jvm.org.apache.spark.sql.catalyst.expressions, expression.function)
-                return make(*(self.build(part, attributes) for part in expression.arguments))
+                return self._from_template(origin.get(), expression, attributes)
+        return self._own(expression, attributes)
+
+    def _from_template(self, template: Jvm, call: Call, attributes: Jvm) -> Jvm:
+        """Spark's expression with other arguments."""
+        if not call.arguments:
+            return template
+        if call.option("collation") is None:
+            return template.withNewChildren(self.seq([self.build(part, attributes) for part in call.arguments]))
+        stated = template.children()
+        parts = [self._typed(part, attributes, stated.apply(i)) for i, part in enumerate(call.arguments)]
+        return template.withNewChildren(self.seq(parts))
+
+    def _own(self, call: Call, attributes: Jvm) -> Jvm:
+        """An expression that only we have: nothing but its arguments matters, and the collation of a `CollationKey`."""
+        package = self._jvm.org.apache.spark.sql.catalyst.expressions
+        if call.function == "AggregateExpression":
+            (function,) = call.arguments
+            assert isinstance(function, Call)
+            make = getattr(package.aggregate, function.function)
+            return make(*(self.build(part, attributes) for part in function.arguments)).toAggregateExpression()
+        parts = [self.build(part, attributes) for part in call.arguments]
+        collation = call.option("collation")
+        if call.function == "CollationKey" and collation is not None:
+            parts = [self._cast(parts[0], self._jvm.org.apache.spark.sql.types.DataType.fromJson(collation))]
+        return getattr(package, call.function)(*parts)
+
+    def _typed(self, part: Expression, attributes: Jvm, stated: Jvm) -> Jvm:
+        """A part of a call that compares strings by a collation: Arrow's types, which given rows have, do not tell it."""
+        built = self.build(part, attributes)
+        if not isinstance(part, Column):
+            return built
+        kind = stated.dataType()
+        described = json.loads(kind.json())
+        is_same = COLLATED in json.dumps(described) and arrow_type(described) == part.type
+        return self._cast(built, kind) if is_same else built
+
+    def _cast(self, child: Jvm, kind: Jvm) -> Jvm:
+        cast = self._jvm.org.apache.spark.sql.catalyst.expressions.Cast
+        none = getattr(self._jvm.scala, "None$").__getattr__("MODULE$")
+        mode = getattr(self._jvm.org.apache.spark.sql.catalyst.expressions, "EvalMode$").__getattr__("MODULE$").ANSI()
+        return cast(child, kind, none, mode)
 
     def leaf(self, rows: pa.RecordBatch, schema: StructType | None = None) -> tuple[Jvm, Jvm]:
         """The rows as a logical plan, and its attributes."""
@@ -160,10 +200,12 @@ class SparkEvaluator:
     def plans(self) -> Jvm:
         return self._jvm.org.apache.spark.sql.catalyst.plans.logical
 
-    def _under(self, output: Jvm, rows: pa.RecordBatch) -> Jvm:
+    def _under(self, output: Jvm, schema: StructType, rows: pa.RecordBatch) -> Jvm:
         """The rows as a plan whose attributes have the ids of `output`."""
-        described = self._jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.fromAttributes(output)
-        return self.renamed(self.leaf(rows, _schema(described.json()))[0], output)
+        return self.renamed(self.leaf(rows, schema)[0], output)
+
+    def _schema_of(self, output: Jvm) -> StructType:
+        return _schema(self._jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.fromAttributes(output).json())
 
     def renamed(self, leaf: Jvm, output: Jvm) -> Jvm:
         """A plan with its columns under the names and ids of `output`."""

@@ -21,7 +21,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from headwater.algebra.origin import Handle, Reading
-from headwater.algebra.plan import Filter, Project, Scan, Union, walk
 from headwater.delta import one_batch, without_columns
 from headwater.errors import HeadwaterError, InvalidQuery, NonDeterministic, UnknownName
 from headwater.evaluation.spark import SparkEvaluator
@@ -237,9 +236,7 @@ class Analyser:
         schema = loosened(frame.schema)
         try:
             _require_shallow(optimised.root)
-            described = optimised.root.toJSON()
-            root = reader.read(json.loads(described), optimised).node
-            _require_bytewise(described, root)
+            root = reader.read(json.loads(optimised.root.toJSON()), optimised).node
         except Unreadable as reason:
             return Query(reading, schema, reads, None, str(reason), analysed)
         return Query(reading, schema, reads, root, None, analysed)
@@ -309,12 +306,6 @@ def _items(sequence: Any) -> list[Any]:  # noqa: ANN401  (JVM objects)
 def _require_shallow(optimised: Any) -> None:  # noqa: ANN401  (a JVM object)
     if _is_deep(optimised):
         raise Unreadable(f"conditions (CASE) within each other, more than {_DEEPEST} deep")
-
-
-def _require_bytewise(described: str, root: Node) -> None:
-    """Rows are compared by their bytes here, so what compares strings otherwise is for Spark, unless it is done row by row."""
-    if "collat" in described.lower() and not all(isinstance(node, Scan | Project | Filter | Union) for node in walk(root)):
-        raise Unreadable("strings with a collation of their own")
 
 
 def _leaves(whole: Handle) -> tuple[dict[int, str], dict[int, Handle]]:
