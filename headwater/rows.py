@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from headwater.delta import positional
 from headwater.errors import EvaluationFailed, InvalidRows
+from headwater.lengths import within_lengths
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -93,7 +94,7 @@ def fitted(rows: pa.RecordBatch, table: Target) -> pa.RecordBatch:
         column if column.type.equals(field.type) else _cast(column, field, table)
         for column, field in zip(rows.columns, table.arrow, strict=True)
     )
-    return pa.RecordBatch.from_arrays(list(columns), schema=table.rows)
+    return within_lengths(pa.RecordBatch.from_arrays(list(columns), schema=table.rows), table.arrow, table.name)
 
 
 def widened(rows: pa.RecordBatch, present: Sequence[int], types: Sequence[pa.DataType]) -> pa.RecordBatch:

@@ -37,7 +37,9 @@ def arrow_schema(struct: StructType) -> pa.Schema:
     """The Arrow schema of Spark rows, under the users' names."""
     import pyarrow as pa
 
-    return pa.schema([pa.field(field.name, arrow_of(field.dataType)) for field in struct.fields])
+    from headwater.lengths import declared
+
+    return pa.schema([pa.field(field.name, arrow_of(field.dataType)) for field in struct.fields], metadata=declared(struct))
 
 
 def loosened(struct: StructType) -> StructType:

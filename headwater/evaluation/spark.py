@@ -7,6 +7,7 @@ expression again from one of ours — every part of ours knows the Catalyst expr
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,15 +18,17 @@ from py4j.java_gateway import JavaObject, is_instance_of
 from headwater.algebra.expressions import Call, Column, Expression, Literal
 from headwater.delta import one_batch
 from headwater.errors import EvaluationFailed
+from headwater.evaluation.settings import asked_while_running, set_to, settings_for, settings_of
 from headwater.schema import COLLATED, arrow_type, collected, loosened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from headwater.algebra.origin import Origin
+    from headwater.evaluation.settings import Settings
 
     Jvm = Any
 
@@ -37,6 +40,27 @@ _FOR_FEW_ROWS = {
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.shuffle.partitions": "1",
 }
+
+
+@contextmanager
+def active(session: SparkSession) -> Iterator[None]:
+    """The session as the one that is active in this thread.
+
+    Catalyst asks the active session for its settings, whatever session a plan belongs to; and that is the one in which someone
+    made a DataFrame last.
+    """
+    kind: Any = type(session)
+    states = kind._get_j_spark_session_class(session._jvm)
+    before, known = states.getActiveSession(), kind._activeSession
+    states.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        kind._activeSession = known
+        if before.isDefined():
+            states.setActiveSession(before.get())
+        else:
+            states.clearActiveSession()
 
 
 @dataclass(frozen=True)
@@ -52,17 +76,21 @@ class SparkEvaluator:
         schemas = [self._schema_of(children.apply(i).output()) for i in range(len(inputs))]
         leaves = [self._under(children.apply(i).output(), schemas[i], rows) for i, rows in enumerate(inputs)]
         collated = any(COLLATED in schema.simpleString() for schema in schemas)
-        return self.run(node.withNewChildren(self.seq(leaves)), sum(rows.num_rows for rows in inputs), collated=collated)
+        settings = () if origin.reading is None else asked_while_running(origin.reading.settings)
+        logical = node.withNewChildren(self.seq(leaves))
+        return self.run(logical, sum(rows.num_rows for rows in inputs), settings, collated=collated)
 
     def project(self, expressions: Sequence[Expression], rows: pa.RecordBatch) -> pa.RecordBatch:
         """One row of the expressions' values for each row."""
         leaf, attributes = self.leaf(rows)
-        return self.run(self.plans.Project(self._aliases(expressions, attributes), leaf), rows.num_rows)
+        logical = self.plans.Project(self._aliases(expressions, attributes), leaf)
+        return self.run(logical, rows.num_rows, settings_for(expressions))
 
     def filter(self, condition: Expression, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows for which the condition is true."""
         leaf, attributes = self.leaf(rows)
-        return self.run(self.plans.Filter(self.build(condition, attributes), leaf), rows.num_rows)
+        logical = self.plans.Filter(self.build(condition, attributes), leaf)
+        return self.run(logical, rows.num_rows, settings_for([condition]))
 
     def aggregate(self, keys: int, calls: Sequence[Call], rows: pa.RecordBatch) -> pa.RecordBatch:
         """For each group by the first `keys` columns: the key, then the value of every aggregate call."""
@@ -71,18 +99,20 @@ class SparkEvaluator:
         outputs = [*grouping, *self._alias_list(calls, attributes)]
         none = getattr(self._jvm.scala, "None$").__getattr__("MODULE$")
         logical = self.plans.Aggregate(self.seq(grouping), self.seq(outputs), leaf, none)
-        return self.run(logical, rows.num_rows, collated=any(call.option("collation") for call in calls))
+        collated = any(call.option("collation") for call in calls)
+        return self.run(logical, rows.num_rows, settings_for(calls), collated=collated)
 
-    def run(self, logical: Jvm, rows: int, *, collated: bool = False) -> pa.RecordBatch:
-        """The answer of a logical plan over so many rows.
+    def run(self, logical: Jvm, rows: int, settings: Settings = (), *, collated: bool = False) -> pa.RecordBatch:
+        """The answer of a logical plan over so many rows, under settings that differ from Spark's usual ones.
 
         Where Spark compiles no code, its aggregates of strings with a collation are wrong: it does not copy what it keeps.
         """
         from pyspark.errors import PySparkException
 
-        session = self._for_few_rows if rows <= _FEW and not collated else self.spark()
+        session = self._session(settings, few=rows <= _FEW and not collated)
         try:
-            return one_batch(collected(self._frame(logical, session)))
+            with active(session):
+                return one_batch(collected(self._frame(logical, session)))
         except PySparkException as error:
             raise EvaluationFailed(failure(error)) from error
 
@@ -149,7 +179,8 @@ class SparkEvaluator:
         """The rows as a logical plan, and its attributes."""
         table = pa.Table.from_batches([rows])
         schema = _schema_of(rows.schema) if schema is None else schema
-        logical = self.spark().createDataFrame(table, schema)._jdf.queryExecution().analyzed()
+        with active(self.spark()):
+            logical = self.spark().createDataFrame(table, schema)._jdf.queryExecution().analyzed()
         return logical, logical.output()
 
     def type_of(self, expression: Call) -> pa.DataType:
@@ -177,16 +208,24 @@ class SparkEvaluator:
         of_rows = getattr(self._jvm.org.apache.spark.sql.classic.Dataset, "ofRows")  # noqa: B009  (py4j)
         return DataFrame(of_rows(session._jsparkSession, logical), session)
 
-    @cached_property
-    def _for_few_rows(self) -> SparkSession:
-        """A session like the user's in which no code is compiled and nothing is spread over tasks."""
+    def _session(self, settings: Settings, *, few: bool) -> SparkSession:
+        """A session like the user's with these settings; for few rows one that compiles no code and has one task."""
         from pyspark.sql import SparkSession
 
         spark = self.spark()
-        session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
-        for name, value in _FOR_FEW_ROWS.items():
-            session.conf.set(name, value)
-        return session
+        if not few and asked_while_running(settings_of(spark)) == settings:
+            return spark
+        if (settings, few) not in self._sessions:
+            session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+            set_to(session, settings)
+            for name, value in _FOR_FEW_ROWS.items() if few else ():
+                session.conf.set(name, value)
+            self._sessions[settings, few] = session
+        return self._sessions[settings, few]
+
+    @cached_property
+    def _sessions(self) -> dict[tuple[Settings, bool], SparkSession]:
+        return {}
 
     @cached_property
     def _jvm(self) -> Jvm:

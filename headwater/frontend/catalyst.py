@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -23,21 +22,22 @@ from pyspark.sql.types import StructField, StructType
 from headwater.algebra.origin import Handle, Reading
 from headwater.delta import one_batch, without_columns
 from headwater.errors import HeadwaterError, InvalidQuery, NonDeterministic, UnknownName
-from headwater.evaluation.spark import SparkEvaluator
+from headwater.evaluation.settings import TIME_ZONE, set_to, settings_of
+from headwater.evaluation.spark import SparkEvaluator, active
 from headwater.frontend.expressions import Unreadable
 from headwater.frontend.plans import PlanReader
 from headwater.frontend.statements import parse_query
 from headwater.schema import collected, loosened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import pyarrow as pa
 
     from headwater.algebra.plan import Node
+    from headwater.evaluation.settings import Settings
 
 _TABLE = "headwater.table"
-_TIME_ZONE = "spark.sql.session.timeZone"
 # Rules that serve one run over all data, and stand in the way of keeping an answer up to date.
 _EXCLUDED_RULES = (
     "LimitPushDown",
@@ -92,6 +92,7 @@ class Analyser:
     def __init__(self, spark: Callable[[], SparkSession]) -> None:
         self._start = spark
         self._cloned: tuple[Any, SparkSession] | None = None
+        self._earlier: dict[tuple[str, Settings], SparkSession] = {}
         # Held while temporary views are named and a query over them is resolved: all of them live in one clone.
         self.naming = RLock()
         # PySpark writes each refused query, with the JVM's stack, to standard error, beside raising it.
@@ -101,42 +102,51 @@ class Analyser:
     def _spark(self) -> SparkSession:
         return self._start()
 
-    def sql(self, text: str, relations: Mapping[str, StructType], view: str | None = None) -> Query:
-        """Analyses SQL over the relations, given by name, for a view."""
+    def sql(
+        self, text: str, relations: Mapping[str, StructType], view: str | None = None, then: Reading | None = None
+    ) -> Query:
+        """Analyses SQL over the relations, given by name, for a view; under the settings of now, or of an earlier reading."""
         text = parse_query(text)
+        moment = then or self.moment(view=view)
         try:
-            with self.naming:
-                session = self.clone()
+            with self.naming, active(self._spark):
+                session = self.session_of(moment)
                 read = self.mentioned(text, relations)
                 for name in read:
                     self.stand_in(session, name, relations[name]).createOrReplaceTempView(quote(name))
                 found = session.sql(text)
-            return self._read(Reading(text, tuple((name, relations[name]) for name in read), self.time_zone, view), found)
+                named = tuple((name, relations[name]) for name in read)
+                return self._read(replace(moment, text=text, relations=named, view=view), found)
         except (PySparkException, Py4JJavaError) as error:
             raise translated(error) from error
 
     def again(self, reading: Reading) -> Query:
         """Analyses a query that was read before."""
         assert reading.text is not None
-        with self.in_zone(reading.time_zone):
-            return self.sql(reading.text, dict(reading.relations), reading.view)
+        return self.sql(reading.text, dict(reading.relations), reading.view, reading)
 
-    @contextmanager
-    def in_zone(self, time_zone: str) -> Iterator[SparkSession]:
-        """The clone in a time zone, for one at a time: queries that are resolved in it mean that zone."""
-        with self.naming:
-            session = self.clone()
-            usual = self.time_zone
-            session.conf.set(_TIME_ZONE, time_zone)
-            try:
-                yield session
-            finally:
-                session.conf.set(_TIME_ZONE, usual)
+    def moment(self, text: str | None = None, view: str | None = None) -> Reading:
+        """The time zone and the settings of the user's session now, for a query that is about to be read."""
+        return Reading(text, (), self.time_zone, view, settings_of(self._spark))
+
+    def session_of(self, moment: Reading) -> SparkSession:
+        """A session like the user's, without tables, under the time zone and the settings of a moment."""
+        session = self.clone()
+        if (moment.time_zone, moment.settings) == (self.time_zone, settings_of(self._spark)):
+            return session
+        key = moment.time_zone, moment.settings
+        if key not in self._earlier:
+            made = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())
+            set_to(made, moment.settings)
+            made.conf.set(TIME_ZONE, moment.time_zone)
+            self._earlier[key] = made
+        self._earlier[key]._jsparkSession.sessionState().catalog().clearTempTables()
+        return self._earlier[key]
 
     @property
     def time_zone(self) -> str:
         """The one of the user's session now."""
-        return self._spark.conf.get(_TIME_ZONE) or "UTC"
+        return self._spark.conf.get(TIME_ZONE) or "UTC"
 
     def mentioned(self, text: str, names: Iterable[str]) -> list[str]:
         """Those of the names that the query may refer to as relations."""
@@ -146,7 +156,8 @@ class Analyser:
     def parsed(self, text: str) -> str:
         """What Spark's parser makes of a query, before any name in it is looked up."""
         try:
-            return str(self._spark._jsparkSession.sessionState().sqlParser().parsePlan(text).toString())
+            with active(self._spark):
+                return str(self._spark._jsparkSession.sessionState().sqlParser().parsePlan(text).toString())
         except PySparkException as error:
             raise translated(error) from error
 
@@ -158,17 +169,18 @@ class Analyser:
     def frame(self, frame: DataFrame, view: str | None = None) -> Query:
         """Analyses a DataFrame that was built on stand-ins, for a view."""
         try:
-            with self.naming:
+            with self.naming, active(self._spark):
                 session = self.clone()
-            return self._read(
-                Reading(None, (), self.time_zone, view), self.dataset(session, frame._jdf.queryExecution().analyzed())
-            )
+                return self._read(self.moment(view=view), self.dataset(session, frame._jdf.queryExecution().analyzed()))
         except (PySparkException, Py4JJavaError) as error:
             raise translated(error) from error
 
     def stand_in(self, session: SparkSession, name: str, schema: StructType, rows: DataFrame | None = None) -> DataFrame:
         """A relation that Spark takes for `name`: empty, or with the given rows."""
-        marked = StructType([StructField(f.name, f.dataType, True, {_TABLE: name}) for f in schema.fields])  # noqa: FBT003
+        marks = [{**(field.metadata or {}), _TABLE: name} for field in schema.fields]
+        marked = StructType(
+            [StructField(f.name, f.dataType, metadata=mark) for f, mark in zip(schema.fields, marks, strict=True)]
+        )
         jvm: Any = session._jvm
         described = jvm.org.apache.spark.sql.types.DataType.fromJson(marked.json())
         # Relations over one RDD are one relation to Catalyst, so each has its own.
@@ -187,6 +199,7 @@ class Analyser:
             for name, value in _CONFIGURATION.items():
                 session.conf.set(name, value)
             self._cloned = (signature, session)
+            self._earlier = {}
         self._cloned[1]._jsparkSession.sessionState().catalog().clearTempTables()
         return self._cloned[1]
 

@@ -19,6 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from headwater.algebra.expressions import Call, Column, Expression, Literal
+from headwater.evaluation.settings import asked_while_running
 from headwater.schema import COLLATED, arrow_type
 
 if TYPE_CHECKING:
@@ -115,6 +116,9 @@ class _Reader:
             options["collation"] = collated
             if name in _EQUALITIES and origin is not None:
                 arguments = [collation_key(part, origin.child(i)) for i, part in enumerate(arguments)]
+        settings = () if origin is None or origin.reading is None else asked_while_running(origin.reading.settings)
+        if settings:
+            options["settings"] = settings
         pairs = tuple(sorted((key, json.dumps(value, sort_keys=True)) for key, value in options.items()))
         return Call(name, tuple(arguments), _stated_type(node), pairs, origin), at
 

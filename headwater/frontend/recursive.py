@@ -14,14 +14,13 @@ A recursion that stands in parentheses within a query is put together first, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import NullType, StructField, StructType
 
 from headwater.algebra import plan
-from headwater.algebra.origin import Reading
 from headwater.algebra.plan import Fixpoint, Join, Limits, Node, Recursive, Scan
 from headwater.errors import InvalidQuery, NotSupported, UnknownName
 from headwater.frontend.catalyst import Query
@@ -61,7 +60,8 @@ def composed(
     main = composing.analysed("the query", recursion.query)
     named = tuple((name, schema) for name, schema in relations.items() if name in composing.sources)
     root = composing.placed(main)
-    return Query(Reading(text, named, analyser.time_zone, view), main.schema, frozenset(composing.sources), root)
+    reading = replace(analyser.moment(text, view), relations=named)
+    return Query(reading, main.schema, frozenset(composing.sources), root)
 
 
 @dataclass(frozen=True)
