@@ -31,6 +31,7 @@ from headwater.relations import Past, Sketch, Table, View
 from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.runtime.lifetimes import hidden
 from headwater.runtime.transactions import Staging
+from headwater.schema import COLLATED
 from headwater.sources.attached import require_sound
 from headwater.transaction import Transaction
 from headwater.workplace import Workplace
@@ -816,7 +817,15 @@ def key_of(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ..
     for name in names:
         if name.lower() not in known:
             raise UnknownName(f"the key column {name!r} is not a column of the table; it has {', '.join(schema.names)}")
-    return tuple(known.index(name.lower()) for name in names)
+    places = tuple(known.index(name.lower()) for name in names)
+    for place in places:
+        kind = schema.fields[place].dataType.simpleString()
+        if COLLATED in kind:
+            raise InvalidSchema(
+                f"the key column {schema.fields[place].name!r} is {kind}, but keys are compared by their bytes; "
+                "give it the type STRING, and compare it under a collation in queries"
+            )
+    return places
 
 
 __all__ = ["Session", "Sketch", "Table", "View", "connect"]

@@ -32,6 +32,7 @@ from headwater.errors import (
     UnknownName,
     ViewCycle,
 )
+from headwater.lengths import within_lengths
 from headwater.ownership import Owner
 from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
@@ -147,7 +148,7 @@ class Workplace:
     def rows_for(self, table: TableEntry, rows: object) -> pa.RecordBatch:
         """Users' rows in the table's types."""
         zone = "UTC" if isinstance(rows, pa.Table | pa.RecordBatch) else self._engine.time_zone
-        return batch_of(rows, table, zone)
+        return within_lengths(batch_of(rows, table, zone), table.arrow, table.name)
 
     def one_row(self, entry: Entry, row: object) -> pa.RecordBatch:
         """A user's row, a tuple or a dict, in the types of a table or view."""
