@@ -98,7 +98,9 @@ def _flow(session: Session, pipeline: Pipeline) -> None:
         if known_sink is None or known_sink.progress.state in ("stopped", "failed"):
             target = pipeline.place(sink.target)
             view = session.view(sink.view)
-            view.write_to(target, format=sink.format, of=sink.of, table=sink.table, key=sink.key, name=name)
+            view.write_to(
+                target, format=sink.format, of=sink.of, table=sink.table, key=sink.key, name=name, replace=sink.replace
+            )
 
 
 def _read(session: Session, pipeline: Pipeline, source: SourceOf) -> DataFrame:

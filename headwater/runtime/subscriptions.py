@@ -8,12 +8,9 @@ from __future__ import annotations
 import logging
 from collections import deque
 from contextlib import suppress
-from functools import cache
+from functools import cached_property
 from threading import Lock, RLock
 from typing import TYPE_CHECKING
-
-from headwater.runtime.history import read
-from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -21,12 +18,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from headwater.delta import Delta
-    from headwater.runtime.history import Change
+    from headwater.runtime.history import Changed
 
-    # Gets the epoch, what changed if it asks for it, and the view's columns under the users' names.
-    Subscriber = Callable[[int, Callable[[], Delta], pa.Schema], None]
+    Subscriber = Callable[["News"], None]
 
 _log = logging.getLogger("headwater")
+
+
+class News:
+    """What a subscriber is told: an epoch, and what it changed, if that is asked for."""
+
+    def __init__(self, changed: Changed, names: pa.Schema) -> None:
+        self.epoch = changed.epoch
+        self._changed = changed
+        self._names = names
+
+    @cached_property
+    def parts(self) -> list[tuple[Delta, pa.Schema]]:
+        """One part for each schema that the view had at the epoch, under the users' names."""
+        return self._changed.parts(self._names)
 
 
 class Subscriptions:
@@ -35,7 +45,7 @@ class Subscriptions:
     def __init__(self) -> None:
         self._lock = Lock()
         self._subscribers: dict[str, tuple[Subscriber, ...]] = {}
-        self._calls: deque[tuple[str, tuple[Subscriber, ...], int, Delta, pa.Schema]] = deque()
+        self._calls: deque[tuple[str, tuple[Subscriber, ...], News]] = deque()
         self._telling = RLock()
         self._busy = False
 
@@ -52,11 +62,11 @@ class Subscriptions:
 
         return end
 
-    def announce(self, name: str, epoch: int, change: Change, names: pa.Schema) -> None:
+    def announce(self, name: str, changed: Changed, names: pa.Schema) -> None:
         """Notes what is to be told at the next `tell`, of the columns that have names."""
         subscribers = self._subscribers.get(name)
         if subscribers:
-            self._calls.append((name, subscribers, epoch, read(change), names))
+            self._calls.append((name, subscribers, News(changed, names)))
 
     def forget(self, names: Collection[str]) -> None:
         """Ends the subscriptions of these views."""
@@ -78,10 +88,9 @@ class Subscriptions:
             finally:
                 self._busy = False
 
-    def _tell(self, name: str, subscribers: tuple[Subscriber, ...], epoch: int, raw: Delta, names: pa.Schema) -> None:
-        changed = cache(lambda: consolidate(raw.select(range(len(names)))))
+    def _tell(self, name: str, subscribers: tuple[Subscriber, ...], news: News) -> None:
         for subscriber in subscribers:
             try:
-                subscriber(epoch, changed, names)
+                subscriber(news)
             except Exception:  # noqa: BLE001  (whatever a user's function may raise)
-                _log.exception("A subscriber of view %r failed; epoch %d is committed all the same", name, epoch)
+                _log.exception("A subscriber of view %r failed; epoch %d is committed all the same", name, news.epoch)

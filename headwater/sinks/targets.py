@@ -9,17 +9,21 @@ a path, with parquet, csv or json    a directory of files: of changes, or of con
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+from uuid import uuid4
 
-from headwater.errors import InvalidOption, NameTaken
-from headwater.sinks.calls import Calls, Notes, posting
+from headwater.errors import DamagedFile, InvalidOption, InvalidTarget, NameTaken
+from headwater.sinks.calls import Calls, Notes, calling, posting
 from headwater.sinks.delta import Delta
 from headwater.sinks.exporting import OF, Export, Retry
 from headwater.sinks.files import FORMATS, Files
+from headwater.sinks.ownership import owner_of
 from headwater.sinks.postgres import Postgres
+from headwater.store import manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
     Target = str | Path | Callable[[int, pa.Table], object]
 
+_log = logging.getLogger("headwater")
 _WEB = ("http://", "https://")
 _POSTGRES = ("postgresql://", "postgres://")
 
@@ -41,6 +46,8 @@ class Exports:
 
     def __init__(self, disk: Disk | None, now: Callable[[], int]) -> None:
         self._disk = disk
+        # What a session without a directory has written, no later one can go on with.
+        self._identity = (None if disk is None else manifest.identity(disk)) or uuid4().hex
         self._now = now
         self._known: dict[str, Export] = {}
 
@@ -59,15 +66,22 @@ class Exports:
         key: str | Sequence[str] | None,
         name: str | None,
         retry: Retry | None,
+        replace: bool,
     ) -> Export:
-        """Begins, or goes on with, an export."""
+        """Begins, or goes on with, an export; a target that is not its own is refused at once, if it can be reached."""
         called = view.name if name is None else name
         if called in self._known and self._known[called].progress.state not in ("stopped", "failed"):
             raise NameTaken(f"an export {called!r} is at work already; stop it first, or give this one another name")
         if of is not None and of not in OF:
             raise InvalidOption(f"of is one of {', '.join(OF)}, not {of!r}")
         columns = [] if key is None else [key] if isinstance(key, str) else list(key)
-        sink, default = self._sink(view, target, format, of, table, columns, called)
+        sink, default = self._sink(view, target, format, of, table, columns, called, replace)
+        try:
+            sink.position()
+        except (InvalidTarget, DamagedFile):
+            raise
+        except Exception as error:  # noqa: BLE001  (whatever a target raises: it is tried again, beside everything else)
+            _log.debug("The target of export %r is away", called, exc_info=error)
         export = Export(called, view, sink, of or default, self._now, retry or Retry())
         self._known[called] = export
         export.resume()
@@ -78,38 +92,42 @@ class Exports:
             export.stop()
 
     def _sink(  # noqa: PLR0913, PLR0917
-        self, view: View, target: Target, form: str | None, of: str | None, table: str | None, key: list[str], name: str
+        self,
+        view: View,
+        target: Target,
+        form: str | None,
+        of: str | None,
+        table: str | None,
+        key: list[str],
+        name: str,
+        replace: bool,  # noqa: FBT001
     ) -> tuple[Sink, str]:
         """The target, and whether it has content or changes if nothing is said."""
         if callable(target):
             _require_changes(of, "a function")
-            return Calls(target, self._notes(name)), "changes"
+            return Calls(calling(target), self._notes(view, name), replace=replace), "changes"
         place = str(target)
         if place.startswith(_WEB):
             _require_changes(of, "a web address")
-            return Calls(posting(place, view.name), self._notes(name)), "changes"
+            return Calls(posting(place, view.name), self._notes(view, name), replace=replace), "changes"
         if place.startswith(_POSTGRES):
             if of == "changes":
                 raise InvalidOption("a table of PostgreSQL has the content of a view, not its changes")
-            return Postgres(place, table or view.name, name, key), "content"
+            owner = owner_of(self._identity, view.name, name, "content", *key)
+            return Postgres(place, table or view.name, name, key, owner, replace=replace), "content"
         if form == "delta":
             if (of == "content") != bool(key) and of is not None:
                 raise InvalidOption("a Delta table has content by a key, or changes without one")
-            return Delta(place, name, key), "content" if key else "changes"
+            default = "content" if key else "changes"
+            owner = owner_of(self._identity, view.name, name, default, *key)
+            return Delta(place, name, key, owner, replace=replace), default
         if form not in FORMATS:
             raise InvalidOption(f"format is one of {', '.join(FORMATS)} or delta for a directory, not {form!r}")
-        return Files(Path(place), form, view.whole if of == "content" else None), "changes"
+        owner = owner_of(self._identity, view.name, name, of or "changes", form)
+        return Files(Path(place), form, view.whole if of == "content" else None, owner, replace=replace), "changes"
 
-    def _notes(self, name: str) -> Notes:
-        disk, file = self._disk, f"exports/{quote(name, safe='')}.json"
-        if disk is None:
-            kept: list[str] = []
-            return Notes(lambda: kept[-1] if kept else None, kept.append)
-
-        def read() -> str | None:
-            return None if disk.size(file) is None else disk.read(file).decode()
-
-        return Notes(read, lambda text: disk.replace(file, text.encode()))
+    def _notes(self, view: View, name: str) -> Notes:
+        return Notes(self._disk, f"exports/{quote(name, safe='')}.json", view.name.lower())
 
 
 def _require_changes(of: str | None, what: str) -> None:
