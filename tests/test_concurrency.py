@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from oracle import Oracle, check_changes
+from patience import PATIENCE, wait_until
 
 import headwater as hw
+from headwater.runtime.building import Building
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -89,23 +92,34 @@ def in_thread(work: Callable[[], Any]) -> Any:
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(work()), daemon=True)
     thread.start()
-    thread.join(60)
+    thread.join(PATIENCE)
     assert found, "the work fails, or waits for this thread"
     return found[0]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_views_are_exact_whatever_is_committed_while_they_are_created(s: hw.Session, seed: int) -> None:
+def test_views_are_exact_whatever_is_committed_while_they_are_created(
+    s: hw.Session, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     writer = Writer(s, seed)
+    start = Building.start
+
+    def start_and_wait(building: Building, *arguments: Any) -> None:
+        start(building, *arguments)
+        commits = writer.commits
+        wait_until(lambda: writer.commits > commits)
+
+    monkeypatch.setattr(Building, "start", start_and_wait)
     for _ in range(20):
         writer.commit()
     with writer:
         for name, query in QUERIES.items():
             epoch = s.epoch
             s.create_view(name, query, refresh="full" if name == "again" else "auto")
-            assert s.epoch > epoch + 1, "others have committed meanwhile"
+            assert s.epoch > epoch + 1, "nobody has committed meanwhile"
             assert len(s.sql(query).rows()) >= 0
         s.create_view("grouped", QUERIES["grouped"] + " HAVING count(*) <> 2", replace=True)
+    monkeypatch.undo()
     queries = {**QUERIES, "grouped": QUERIES["grouped"] + " HAVING count(*) <> 2"}
     oracle = Oracle(s, {"grouped": queries["grouped"]})
     for _ in range(3):
@@ -115,9 +129,12 @@ def test_views_are_exact_whatever_is_committed_while_they_are_created(s: hw.Sess
         writer.commit()
 
 
-def test_commits_do_not_wait_for_a_view_that_takes_long(s: hw.Session, spark: SparkSession) -> None:
+def test_commits_do_not_wait_for_a_view_that_takes_long(s: hw.Session, spark: SparkSession, tmp_path: Path) -> None:
+    committed = tmp_path / "committed"
+
     def slow(x: int) -> int:
-        time.sleep(0.3)
+        while not committed.exists():
+            time.sleep(0.01)
         return x
 
     spark.udf.register("slow", slow, "int")
@@ -127,9 +144,14 @@ def test_commits_do_not_wait_for_a_view_that_takes_long(s: hw.Session, spark: Sp
     s.insert("r", [(1_000_000 + i, i % 3, i) for i in range(12)])
     query = "SELECT k, max(slow(x)) AS m FROM r WHERE id >= 1000000 GROUP BY k"
     before = writer.commits
+    creating = threading.Thread(target=lambda: s.create_view("v", query))
     with writer:
-        view = s.create_view("v", query)
-    assert writer.commits > before + 10
+        creating.start()
+        wait_until(lambda: writer.commits > before + 10)
+        assert "v" not in s.views()
+        committed.touch()
+        creating.join()
+    view = s.view("v")
     assert sorted(view.rows()) == [(0, 9), (1, 10), (2, 11)]
 
 

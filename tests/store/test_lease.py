@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 import shop
 from kept_tables import Directory, Work, check
+from patience import wait_until
 
 import headwater as hw
 from headwater.errors import DirectoryInUse, StorageFailed
@@ -47,10 +48,7 @@ def test_a_race(directory: Path, processes: Processes) -> None:
 
 
 def wait_for_either(process: Process) -> None:
-    end = time.monotonic() + 60
-    while not process.said():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until(process.said)
 
 
 def test_a_race_for_a_new_directory(tmp_path: Path, processes: Processes) -> None:
