@@ -197,9 +197,9 @@ class View(Relation):
         return self._session.epochs.subscriptions.add(self._name, hear)
 
     def noticing(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Calls `callback()` after each commit that may have changed the view; the function returned ends that."""
+        """Calls `callback()` after each commit that may have changed or dropped the view; the function returned ends that."""
         self._at(self._session.snapshot)
-        return self._session.epochs.subscriptions.add(self._name, lambda _news: callback())
+        return self._session.epochs.subscriptions.watch(self._name, callback)
 
     def write_to(  # noqa: PLR0913  (each a choice of its own)
         self,

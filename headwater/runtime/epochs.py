@@ -221,7 +221,7 @@ class Epochs:
         self.history.forget([*gone, *began])
         self.history.begin(began, then.epoch)
         self.history.reshape(building.reshaped, then.epoch)
-        self.subscriptions.forget(gone)
+        self.subscriptions.forget(gone, then.epoch)
         self.work = {step: done for step, done in self.work.items() if step in live}
         self._costs.forget(catalog)
         self._proceed(then, changed, building.work)

@@ -12,21 +12,22 @@ from functools import cached_property
 from threading import Lock, RLock
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from headwater.delta import Delta
+from headwater.runtime.history import Changed
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    import pyarrow as pa
-
-    from headwater.delta import Delta
-    from headwater.runtime.history import Changed
-
     Subscriber = Callable[["News"], None]
 
+_NO_COLUMNS = pa.schema([])
 _log = logging.getLogger("headwater")
 
 
 class News:
-    """What a subscriber is told: an epoch, and what it changed, if that is asked for."""
+    """What a subscriber is told: an epoch that changed the view, and what it changed, if that is asked for."""
 
     def __init__(self, changed: Changed, names: pa.Schema) -> None:
         self.epoch = changed.epoch
@@ -45,34 +46,46 @@ class Subscriptions:
     def __init__(self) -> None:
         self._lock = Lock()
         self._subscribers: dict[str, tuple[Subscriber, ...]] = {}
+        self._watchers: dict[str, tuple[Subscriber, ...]] = {}
         self._calls: deque[tuple[str, tuple[Subscriber, ...], News]] = deque()
         self._telling = RLock()
         self._busy = False
 
     def add(self, name: str, subscriber: Subscriber) -> Callable[[], None]:
-        """Calls the subscriber after each epoch that changes the view; the answer ends that."""
+        """Calls the subscriber after each epoch that changes the view, until it is dropped; the answer ends that."""
+        return self._added(self._subscribers, name, subscriber)
+
+    def watch(self, name: str, callback: Callable[[], None]) -> Callable[[], None]:
+        """Calls back after each epoch that changes, drops or creates a view of that name; the answer ends that."""
+        return self._added(self._watchers, name, lambda _news: callback())
+
+    def _added(self, known: dict[str, tuple[Subscriber, ...]], name: str, subscriber: Subscriber) -> Callable[[], None]:
         with self._lock:
-            self._subscribers[name] = (*self._subscribers.get(name, ()), subscriber)
+            known[name] = (*known.get(name, ()), subscriber)
 
         def end() -> None:
             with self._lock, suppress(ValueError):
-                remaining = list(self._subscribers.get(name, ()))
+                remaining = list(known.get(name, ()))
                 remaining.remove(subscriber)
-                self._subscribers[name] = tuple(remaining)
+                known[name] = tuple(remaining)
 
         return end
 
     def announce(self, name: str, changed: Changed, names: pa.Schema) -> None:
         """Notes what is to be told at the next `tell`, of the columns that have names."""
-        subscribers = self._subscribers.get(name)
+        subscribers = (*self._subscribers.get(name, ()), *self._watchers.get(name, ()))
         if subscribers:
             self._calls.append((name, subscribers, News(changed, names)))
 
-    def forget(self, names: Collection[str]) -> None:
-        """Ends the subscriptions of these views."""
+    def forget(self, names: Collection[str], epoch: int) -> None:
+        """Ends the subscriptions of views that an epoch drops; who watches them is called back."""
         with self._lock:
             for name in names:
                 self._subscribers.pop(name, None)
+        for name in names:
+            if self._watchers.get(name):
+                nothing = Changed(epoch, Delta.empty(_NO_COLUMNS))
+                self._calls.append((name, self._watchers[name], News(nothing, _NO_COLUMNS)))
 
     def tell(self) -> None:
         """Calls the subscribers, in the order of epochs; within a subscriber's own commit, the calls that run go on instead."""

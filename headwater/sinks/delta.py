@@ -86,7 +86,7 @@ class Delta:
         return True
 
     def _table(self) -> Any:  # noqa: ANN401  (a class of an optional package)
-        found = self._deltalake.DeltaTable.is_deltatable(self._place)
+        found = not Path(self._place).is_file() and self._deltalake.DeltaTable.is_deltatable(self._place)
         return self._deltalake.DeltaTable(self._place) if found else None
 
     def _own_table(self) -> Any:  # noqa: ANN401

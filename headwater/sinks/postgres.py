@@ -61,7 +61,7 @@ class Postgres:
 
     def position(self) -> int | None:
         with self._transaction() as cursor:
-            table, is_own = self._found(cursor)
+            table, is_own = self._admitted(cursor)
             if not is_own or not self._has_notes(cursor):
                 return None
             cursor.execute(self._text("SELECT epoch FROM {notes} WHERE owner = %s AND target = %s"), [self._owner, table])
@@ -91,7 +91,7 @@ class Postgres:
             cursor.execute(self._text("ALTER TABLE {notes} ADD COLUMN IF NOT EXISTS owner TEXT NOT NULL DEFAULT ''"))
             cursor.execute(self._text("ALTER TABLE {notes} ADD COLUMN IF NOT EXISTS target OID NOT NULL DEFAULT 0"))
             cursor.execute(self._text("ALTER TABLE {notes} DROP CONSTRAINT IF EXISTS headwater_exports_pkey"))
-        table, is_own = self._found(cursor)
+        table, is_own = self._admitted(cursor)
         if table is None:
             self._create(cursor, "CREATE TABLE {} ({}, PRIMARY KEY ({}))", self._target, rows)
         else:
@@ -99,7 +99,7 @@ class Postgres:
             self._give_columns(cursor, rows)
         if not is_own:
             cursor.execute(self._text("COMMENT ON TABLE {target} IS {mark}"))
-        table, _ = self._found(cursor)
+        table, *_ = self._found(cursor)
         cursor.execute(self._text("DELETE FROM {notes} WHERE target = %s"), [table])
         self._copy(cursor, self._target, rows)
         cursor.execute(self._text("INSERT INTO {notes} VALUES (%s, %s, %s, %s)"), [self._name, epoch, self._owner, table])
@@ -135,7 +135,7 @@ class Postgres:
     def write(self, epoch: int, changes: pa.Table) -> None:
         went, came = last_by_key(changes, self._key)
         with self._transaction() as cursor:
-            table, is_own = self._found(cursor)
+            table, is_own, _ = self._found(cursor)
             text = self._text("UPDATE {notes} SET epoch = %s WHERE owner = %s AND target = %s AND epoch < %s")
             if not is_own or cursor.execute(text, [epoch, self._owner, table, epoch]).rowcount != 1:
                 raise taken_over(self._place)
@@ -149,20 +149,23 @@ class Postgres:
                 self._beside(cursor, "headwater_came", came)
                 self._put(cursor, came.column_names)
 
-    def _found(self, cursor: Any) -> tuple[int | None, bool]:  # noqa: ANN401
-        """The number of the table that is there, and whether it is this export's. Raises if it is neither that nor to go."""
-        text = "SELECT oid::bigint, relkind, obj_description(oid, 'pg_class') FROM pg_class WHERE oid = to_regclass(%s)"
-        found = cursor.execute(text, [self._place]).fetchone()
-        if found is None:
-            return None, False
-        table, kind, comment = found
-        if comment is not None and self._mark in comment:
-            return table, True
-        if kind not in {"r", "p", b"r", b"p"}:
+    def _found(self, cursor: Any) -> tuple[int | None, bool, bool]:  # noqa: ANN401
+        """The number of what is there by the name, whether it is this export's, and whether it is a table at all."""
+        text = (
+            "SELECT oid::bigint, obj_description(oid, 'pg_class'), relkind IN ('r', 'p') "
+            "FROM pg_class WHERE oid = to_regclass(%s)"
+        )
+        table, comment, is_table = cursor.execute(text, [self._place]).fetchone() or (None, None, True)
+        return table, comment is not None and self._mark in comment, is_table
+
+    def _admitted(self, cursor: Any) -> tuple[int | None, bool]:  # noqa: ANN401
+        """The number of the table, if there is one, and whether it is this export's; raises if it is neither that nor to go."""
+        table, is_own, is_table = self._found(cursor)
+        if not is_table:
             raise InvalidTarget(f"{self._place!r} is there, and is no table; give another name")
-        if not self._replace:
+        if table is not None and not is_own and not self._replace:
             raise foreign(self._place, "is a table")
-        return table, False
+        return table, is_own
 
     def _has_notes(self, cursor: Any) -> bool:  # noqa: ANN401
         """Whether there are notes that say whose tables they are of."""

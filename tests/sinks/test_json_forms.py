@@ -47,7 +47,7 @@ AS_SPARK = [
     "map(true, 1)",
     "array(double('NaN'), 1)",
     "array(named_struct('a', 1, 'b', array(X'00')))",
-    "array()",
+    "CAST(array() AS ARRAY<INT>)",
     "'é \"quoted\" \\u0001 / ☃ 😀'",
     "true",
 ]

@@ -101,11 +101,11 @@ def test_another_export_is_foreign_and_goes_on_with_its_own(connect: Connect, tm
     folder, session = tmp_path / "out", connect("state")
     export = session.view("v").write_to(folder, **options)
     export.await_idle()
-    before = content(folder)
+    before, another = content(folder), connect("another state")
     others = [
         (session.view("w"), {"name": "w"}),
         (session.view("w"), {"name": "of the same name"}),
-        (connect("another state").view("v"), {}),
+        (another.view("v"), {}),
     ]
     for view, name in others:
         with pytest.raises(hw.InvalidTarget, match="was not made by this export of this view"):
@@ -117,8 +117,7 @@ def test_another_export_is_foreign_and_goes_on_with_its_own(connect: Connect, tm
     again = session.view("v").write_to(folder, **options, replace=True)
     again.await_idle()
     assert again.progress.restarted is None, "one's own is gone on with"
-    other = connect("another state").view("w").write_to(folder, **options, replace=True)
-    other.await_idle()
+    another.view("w").write_to(folder, **options, replace=True).await_idle()
     if options["format"] in ("parquet", "delta"):
         assert rows(folder, options) == [(2, 2)]
     session.insert("t", [(4, 4)])

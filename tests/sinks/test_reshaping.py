@@ -13,6 +13,8 @@ import pytest
 
 import headwater as hw
 from headwater.runtime.history import same_columns
+from headwater.sinks.spark_source import HeadwaterSource
+from tests.patience import wait_until
 from tests.sinks.receiver import receiving
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.types import StructType
 
     from benchmarks.postgres_server import Server
     from tests.sinks.receiver import Receiver
@@ -226,37 +230,69 @@ def test_a_view_that_is_dropped_and_made_again_is_another_one(connect: Connect, 
     assert len(told) == 1
 
 
+def test_an_export_of_a_view_that_is_dropped_says_so_by_itself(connect: Connect, tmp_path: Path) -> None:
+    session = connect()
+    export = session.view("totals").write_to(tmp_path / "out", format="parquet", of="content")
+    export.await_idle()
+    session.drop_view("totals")
+    wait_until(lambda: export.progress.state == "failed")
+    view = session.create_view("totals", QUERIES["types"])
+    export.stop()
+    export.resume()
+    session.insert("sales", [(8, "z", 1)])
+    export.await_idle()
+    (file,) = (tmp_path / "out").glob("epoch-*")
+    assert rows(pq.read_table(file)) == now(view)
+
+
 def test_spark_is_told_that_columns_have_changed(connect: Connect, spark: SparkSession, tmp_path: Path) -> None:
     session = connect()
-    hw.register(spark)
+
+    def source(**options: str) -> tuple[HeadwaterSource, StructType]:
+        made = HeadwaterSource({"path": f"{tmp_path}/state/totals", **options})
+        return made, made.schema()
+
+    def batch(reader: DataSourceReader) -> list[Any]:
+        return [row for part in reader.partitions() for rows in reader.read(part) for row in rows.to_pylist()]
+
+    def following(reader: DataSourceStreamReader, start: dict[str, int]) -> list[Any]:
+        parts = reader.partitions(start, reader.latestOffset(start, None))
+        return [row for part in parts for rows in reader.read(part) for row in rows.to_pylist()]
+
     session.publish("totals")
-    place = f"{tmp_path}/state/totals"
-    frame = spark.read.format("headwater").load(place)
-    stream = spark.readStream.format("headwater").option("changes", "weight").load(place)
-    batches: list[Any] = []
-    query = (
-        stream.writeStream.foreachBatch(lambda batch, _: batches.extend(batch.collect()))
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .start()
-    )
-    try:
-        query.processAllAvailable()
-        assert len(batches) == frame.count() == 3
-        session.create_view("totals", QUERIES["types"], replace=True)
-        for ask in (query.processAllAvailable, frame.collect, lambda: spark.table("totals").collect()):
-            with pytest.raises(Exception, match="was given other columns"):
-                ask()
-    finally:
-        query.stop()
-    assert len(batches) == 3
-    again = spark.readStream.format("headwater").option("changes", "weight").load(place).writeStream
-    with pytest.raises(Exception, match="was given other columns"):
-        again.foreachBatch(lambda batch, _: batches.extend(batch.collect())).option(
-            "checkpointLocation", str(tmp_path / "checkpoint")
-        ).start().processAllAvailable()
-    assert len(batches) == 3
+    (content, schema), (stream, told) = source(), source(changes="weight")
+    begun = {"epoch": -1}
+    reached = {"epoch": session.epoch}
+    assert len(batch(content.reader(schema))) == len(following(stream.streamReader(told), begun)) == 3
+    session.create_view("totals", QUERIES["types"], replace=True)
+    (later, new), (anew, newly_told) = source(), source(changes="weight")
+    since, _ = source(changes="weight", since=str(reached["epoch"]))
+    for ask in (
+        lambda: batch(content.reader(schema)),
+        lambda: following(stream.streamReader(told), reached),
+        lambda: following(stream.streamReader(told), begun),
+        lambda: following(anew.streamReader(newly_told), reached),
+        lambda: batch(since.reader(newly_told)),
+        lambda: spark.table("totals").collect(),
+    ):
+        with pytest.raises(Exception, match="'totals' was given other columns"):
+            ask()
+    assert len(batch(later.reader(new))) == len(following(anew.streamReader(newly_told), begun)) == 3
     session.publish("totals")
     assert Counter(map(tuple, spark.table("totals").collect())) == Counter(session.view("totals").rows())
-    since = spark.read.format("headwater").option("changes", "weight").option("since", session.epoch - 1).load(place)
-    with pytest.raises(Exception, match="was given other columns"):
-        since.collect()
+
+
+def test_a_stream_of_a_view_that_is_made_again_is_told_so(connect: Connect, tmp_path: Path) -> None:
+    session = connect()
+    reached = {"epoch": session.epoch}
+    session.drop_view("totals")
+    session.create_view("totals", QUERY)
+    source = HeadwaterSource({"path": f"{tmp_path}/state/totals", "changes": "weight"})
+    reader = source.streamReader(source.schema())
+    (part,) = reader.partitions(reached, reader.latestOffset(reached, None))
+    with pytest.raises(hw.HistoryGone, match="are kept from epoch"):
+        list(reader.read(part))
+    since = HeadwaterSource({"path": f"{tmp_path}/state/totals", "changes": "weight", "since": "0"})
+    reader = since.streamReader(since.schema())
+    (part,) = reader.partitions({"epoch": 0}, reader.latestOffset(reached, None))
+    assert sum(rows.num_rows for rows in reader.read(part)) == 3
