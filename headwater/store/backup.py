@@ -4,7 +4,7 @@
             | the log, segment by segment, and the note of the last one | what else the copy does not need any more goes
     so      at any moment the copy is the former one, or the new one as far as its log has come
 
-Files of runs never change, so one that is there with its size is not copied again; a log segment only grows. What is copied is
+Files of runs never change, so one that is there is not copied again; a log segment only grows. What is copied is
 compared with its checksums, so that damage does not take the place of a copy that was good. When the writer has removed files
 in the meantime, there is a newer manifest, and the copy goes on with that one; when it has begun a segment of the log, with it
 too, for what the segment before says at its end may not count any more.
@@ -23,11 +23,11 @@ import pyarrow as pa
 
 from headwater.errors import DamagedFile, InvalidTarget, StorageFailed, UnknownFormat
 from headwater.store import lease, log, manifest, runfiles
-from headwater.store.disk import MARK, LocalDisk
+from headwater.store.disk import FIRST, MARK, LocalDisk
 from headwater.store.opening import disk_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from headwater.store.disk import Disk
@@ -127,7 +127,11 @@ class _Copy:
         places: dict[str, list[Place]] = {}
         for place in found.places():
             places.setdefault(place.file, []).append(place)
-        waiting = {name: size for name in places if self._target.size(name) != (size := self._size(name))}
+        trusted = self._certain_files()
+        sizes = {name: self._size(name) for name in places}
+        waiting = {
+            name: size for name, size in sizes.items() if not self._has(name, size, () if name in trusted else places[name])
+        }
         self._present.update(places.keys() - waiting.keys())
         self._total = self._done + sum(waiting.values())
         for name in waiting:
@@ -140,6 +144,28 @@ class _Copy:
             if self._target.size(name) != len(data) or self._target.read(name) != data:
                 self._target.replace(name, data)
                 self._count(name, len(data))
+
+    def _certain_files(self) -> Collection[str]:
+        """The files that the manifest of the copy names: they were certain before it was there."""
+        try:
+            present = manifest.newest(self._target)
+        except DamagedFile:
+            return ()
+        return () if present is None else present.files()
+
+    def _has(self, name: str, size: int, doubtful: Sequence[Place]) -> bool:
+        """Whether the copy has a file of runs, of which some places are to be compared with their checksums.
+
+        The power may have gone when it had its size, but not all of its bytes.
+        """
+        if self._target.size(name) != size:
+            return False
+        try:
+            for place in doubtful:
+                runfiles.checked(self._target.map(name), place)
+        except (DamagedFile, OSError, ValueError):
+            return False
+        return True
 
     def _run(self, name: str, places: list[Place]) -> None:
         try:
@@ -225,8 +251,9 @@ def _identity(source: Disk) -> str:
 
 
 def _is_empty(disk: Disk) -> bool:
+    """Whether nothing is there, but what someone left who was killed while marking it."""
     if isinstance(disk, LocalDisk):
-        return not disk.root.exists() or not any(disk.root.iterdir())
+        return not disk.root.exists() or all(entry.name in FIRST for entry in disk.root.iterdir())
     return disk.size(MARK) is None and not any(disk.files(folder) for folder in _FOLDERS)
 
 

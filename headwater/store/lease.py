@@ -24,6 +24,7 @@ from uuid import uuid4
 import xxhash
 
 from headwater.errors import DamagedFile, DirectoryInUse, HeadwaterError
+from headwater.ownership import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +63,7 @@ class Lease:
 
     def __init__(self, disk: Disk, holder: Holder, timeout: float) -> None:
         self.holder = holder
+        self._owner = Owner()
         self._disk = disk
         self._timeout = timeout
         self._over = Event()
@@ -73,7 +75,8 @@ class Lease:
         return self.holder.fence
 
     def require(self) -> None:
-        """Raises unless the lease is still held."""
+        """Raises unless the lease is still held, by this process."""
+        self._owner.require()
         present = current(self._disk)
         if present is None or present.token != self.holder.token:
             by = "nobody" if present is None else present.words
@@ -84,6 +87,7 @@ class Lease:
 
     def release(self) -> None:
         """Lets the next one in at once."""
+        self._owner.require()
         self._over.set()
         self._heart.join()
         with suppress(HeadwaterError, OSError), self.kept():

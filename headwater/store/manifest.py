@@ -168,10 +168,12 @@ def identity(disk: Disk) -> str | None:
             )
         return str(said["id"])
     except FileNotFoundError:
-        if disk.size(lease.FILE) is not None or any(disk.files(folder) for folder in FOLDERS):
+        others = disk.size(lease.FILE) is not None or any(disk.files(folder) for folder in FOLDERS)
+        # Once more, as somebody may just have made the directory: its mark came first.
+        if others and disk.size(MARK) is None:
             what = "it is missing, and other files of a Headwater directory are there; restore the directory from a backup"
             raise DamagedFile(MARK, what) from None
-        return None
+        return identity(disk) if others else None
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedFile(MARK, "it does not say which directory this is, and of which format") from error
 

@@ -12,7 +12,7 @@ from headwater.runtime.epochs import Epochs
 from headwater.runtime.history import History
 from headwater.store import manifest
 from headwater.store.catalogs import FORMAT, decode_catalog, decode_tables, decode_wanted, encode_catalog
-from headwater.store.disk import FIRST, LocalDisk
+from headwater.store.disk import FIRST, MARK, LocalDisk
 from headwater.store.reading import Reader, ReadOnlyJournal
 from headwater.store.store import DURABILITY, Retention, Store
 
@@ -154,8 +154,10 @@ def _decoder(engine: Engines, wanted: list[Wanted] | None = None) -> Decode:
 def _make(disk: LocalDisk) -> None:
     """The directory, if it is not there yet; one with other things in it is left alone."""
     try:
-        disk.root.mkdir(parents=True, exist_ok=True)
-        strange = manifest.identity(disk) is None and any(entry.name not in FIRST for entry in disk.root.iterdir())
+        if disk.size(MARK) is None:
+            disk.make_root()
+        # In this order: what others have made meanwhile came after their mark.
+        strange = any(entry.name not in FIRST for entry in disk.root.iterdir()) and manifest.identity(disk) is None
     except OSError as error:
         raise StorageFailed(f"{disk.place!r} cannot be used: {error.strerror or error}") from error
     if strange:

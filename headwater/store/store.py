@@ -20,9 +20,10 @@ from threading import Event, Lock, RLock, Thread
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import DamagedFile, DirectoryInUse, HeadwaterError, StorageFailed
+from headwater.errors import DamagedFile, DirectoryInUse, HeadwaterError, SessionClosed, StorageFailed
+from headwater.ownership import Owner
 from headwater.runtime.catalog import Snapshot
-from headwater.runtime.history import ROWS, read
+from headwater.runtime.history import ROWS
 from headwater.state import compaction
 from headwater.store import lease, log, manifest
 from headwater.store.folding import Fold
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog
     from headwater.runtime.epochs import Epochs
-    from headwater.runtime.history import Change
+    from headwater.runtime.history import Changed
     from headwater.store.disk import Disk
 
     Encode = Callable[[Catalog], Any]
@@ -75,6 +76,7 @@ class Store:
         timeout: float = lease.TIMEOUT,
         memory: int | None = None,
     ) -> None:
+        self._owner = Owner()
         self._disk = disk
         self._durability = durability
         self._retention = retention
@@ -82,6 +84,8 @@ class Store:
         self._folding = RLock()
         self._due = Event()
         self._over = Event()
+        self._is_ending = False
+        """Whether no epoch is taken any more."""
         self._seconds = 0.0
         # A job may ask for a name while a fold does.
         self._numbers = count(1)
@@ -216,13 +220,15 @@ class Store:
         manifest.put(self._disk, name, described)
         return name
 
-    def define(self, then: Snapshot, views: Mapping[str, Change], began: Collection[str]) -> Snapshot:
+    def define(self, then: Snapshot, views: Mapping[str, Changed], began: Collection[str]) -> Snapshot:
         before = self._manifest
         known = {name: before.began.get(name, 0) for name in then.entries} | dict.fromkeys(began, then.epoch)
         if self._durability != "memory":
-            told = {name: read(change) for name, change in views.items() if len(change) <= ROWS}
+            told = {name: changed for name, changed in views.items() if changed.size <= ROWS}
             untold = sorted(name for name in views if name not in told)
-            self._append(Record(then.epoch, time(), {}, told, began=sorted(began), untold=untold))
+            rows = {name: changed.delta for name, changed in told.items()}
+            former = {name: changed.former for name, changed in told.items() if changed.former is not None}
+            self._append(Record(then.epoch, time(), {}, rows, began=sorted(began), untold=untold, former=former))
         try:
             with _storage(self._disk, "written"):
                 fold = self._keep(then, self._prepared, known)
@@ -239,7 +245,7 @@ class Store:
         self._due.set()
         return replace(then, states={step: fold.exchanged(state) for step, state in then.states.items()})
 
-    def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:  # noqa: ARG002
+    def changes(self, name: str, after: int, earliest: int) -> list[Changed]:  # noqa: ARG002
         return log.changes(self._disk, name, after, self._manifest.history)
 
     def _is_full(self, now: Snapshot, share: float) -> bool:
@@ -273,7 +279,15 @@ class Store:
         with self._lease.kept():
             self._log.begin(first)
 
+    def _require_open(self) -> None:
+        self._owner.require()
+        if self.is_closed:
+            raise SessionClosed("the session is closed; connect again")
+
     def _require_safe(self) -> None:
+        self._require_open()
+        if self._is_ending:
+            raise SessionClosed("the session is being closed; connect again")
         if self._epochs is not None and self._epochs.now.epoch < self._manifest.epoch:
             raise StorageFailed(
                 f"this session was interrupted when it had written epoch {self._manifest.epoch} to {self._disk.place!r}, "
@@ -324,15 +338,22 @@ class Store:
 
     # -- the end
 
+    @property
+    def is_closed(self) -> bool:
+        return self._over.is_set()
+
     def close(self) -> None:
-        """Folds what is left, and lets the next writer in."""
-        self._stop_threads()
-        try:
-            self.fold()
-        except (HeadwaterError, OSError) as error:
-            # Nothing is lost: the log has it.
-            _log.warning("The directory could not be folded at the end", exc_info=error)
+        """Folds what is left, and lets the next writer in. An epoch of another thread is part of that, or is refused.
+
+        If the disk fails, and there are epochs that nothing but this process has, it raises and stays open.
+        """
+        self._owner.require()
+        if self.is_closed:
+            return
+        lost = None if self._epochs is None else self._last_fold(self._epochs)
         self.abandon()
+        if lost is not None:
+            raise lost
 
     def abandon(self) -> None:
         """Lets the next writer in, and leaves everything as it is: the only end of a store that could not be opened."""
@@ -348,11 +369,46 @@ class Store:
             if thread.is_alive():
                 thread.join()
 
+    def _last_fold(self, epochs: Epochs) -> DirectoryInUse | None:
+        """Folds while nobody commits; the error if epochs are lost because someone else has taken over."""
+        with self._folding:
+            with epochs.writing:
+                self._is_ending = True
+            try:
+                self.fold()
+            except DirectoryInUse:
+                # What is in the log was read by whoever has taken over.
+                if lost := self._only_in_memory(epochs):
+                    return DirectoryInUse(f"this session has lost the directory {self._disk.place!r}, and {lost} with it")
+            except (HeadwaterError, OSError) as error:
+                if lacking := self._only_in_memory(epochs):
+                    self._is_ending = False
+                    raise StorageFailed(
+                        f"{self._disk.place!r} could not be written: {error.__cause__ or error}. Only this process has "
+                        f"{lacking}, so the session stays open: mend the disk, and close it again"
+                    ) from error
+                _log.warning("The directory could not be folded at the end; its log has everything", exc_info=error)
+            except BaseException:
+                self._is_ending = False
+                raise
+        return None
+
+    def _only_in_memory(self, epochs: Epochs) -> str:
+        """The epochs that are in no file for certain, in words; empty if there are none."""
+        if self._durability == "async" and self._log.failed is None:
+            with suppress(OSError):
+                self._log.sync()
+        first, last = self._manifest.epoch + 1, epochs.now.epoch
+        if first > last or self._durability == "sync" or (self._durability == "async" and self._log.failed is None):
+            return ""
+        return f"epoch {last}" if first == last else f"the epochs {first} to {last}"
+
     # -- folding
 
     def fold(self) -> None:
         """Brings all that is only in memory into files, beside the commits."""
         assert self._epochs is not None
+        self._require_open()
         with self._folding, _storage(self._disk, "written"):
             self._lease.require()
             with self._epochs.writing:
