@@ -22,6 +22,12 @@ class HeadwaterError(Exception):
         super().__init__(f"[{self.code}] {redacted(message)}")
 
 
+class InternalError(HeadwaterError):
+    """A defect of Headwater: something failed that should not, or not so. The error itself is the cause of this one."""
+
+    code = "INTERNAL_ERROR"
+
+
 class UnknownName(HeadwaterError):
     """A table, view, column or function that does not exist."""
 
@@ -56,6 +62,12 @@ class InvalidRows(HeadwaterError):
     """Rows that do not fit the table they are meant for."""
 
     code = "INVALID_ROWS"
+
+
+class UnrepresentableValue(HeadwaterError):
+    """Values of an answer that Python or pandas does not have: years outside 1 to 9999, text that is no UTF-8."""
+
+    code = "UNREPRESENTABLE_VALUE"
 
 
 class NullKey(HeadwaterError):
@@ -179,6 +191,12 @@ class SessionClosed(HeadwaterError):
     """The session was closed."""
 
     code = "SESSION_CLOSED"
+
+
+class ForkedSession(HeadwaterError):
+    """A session used in a fork of the process that opened it."""
+
+    code = "FORKED_SESSION"
 
 
 class InvalidPipeline(HeadwaterError):

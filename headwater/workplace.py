@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from threading import get_ident
+from threading import RLock, current_thread
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -32,6 +32,8 @@ from headwater.errors import (
     UnknownName,
     ViewCycle,
 )
+from headwater.lengths import within_lengths
+from headwater.ownership import Owner
 from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.runtime.driver import NOTHING_OUTSIDE
@@ -39,6 +41,7 @@ from headwater.runtime.epochs import Epochs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from threading import Thread
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -60,7 +63,10 @@ class Workplace:
     def __init__(self, spark: SparkSession | None, placement: str) -> None:
         self._given = spark
         self._closed = False
-        self._writer: int | None = None
+        self.owner = Owner()
+        self._closing = RLock()
+        self._writer: Thread | None = None
+        """The thread whose transaction is open."""
         self._store: Store | None = None
         self._reader: Reader | None = None
         self._zone: str | None = None
@@ -142,7 +148,7 @@ class Workplace:
     def rows_for(self, table: TableEntry, rows: object) -> pa.RecordBatch:
         """Users' rows in the table's types."""
         zone = "UTC" if isinstance(rows, pa.Table | pa.RecordBatch) else self._engine.time_zone
-        return batch_of(rows, table, zone)
+        return within_lengths(batch_of(rows, table, zone), table.arrow, table.name)
 
     def one_row(self, entry: Entry, row: object) -> pa.RecordBatch:
         """A user's row, a tuple or a dict, in the types of a table or view."""
@@ -245,7 +251,8 @@ class Workplace:
     # -- what is refused
 
     def _require_no_transaction(self) -> None:
-        if self._writer == get_ident():
+        self.owner.require()
+        if self._in_transaction:
             raise InvalidTransaction(
                 "a transaction is open: change tables through it, and do all else before or after its block"
             )
@@ -254,7 +261,13 @@ class Workplace:
         if self._reader is not None:
             raise ReadOnly('this session reads with mode "r"; change the directory through the session that writes it')
 
+    @property
+    def _in_transaction(self) -> bool:
+        """Whether a transaction of this thread is open."""
+        return self._writer is current_thread()
+
     def _require_open(self) -> None:
+        self.owner.require()
         if self._closed:
             raise SessionClosed("the session is closed; connect again")
 

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import HeadwaterError, StreamFailed
+from headwater.ownership import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,6 +72,7 @@ class Stream:
         self._commit = commit
         self._applied = applied
         self._make_certain = make_certain
+        self._owner = Owner()
         # Held while a batch is applied.
         self._busy = RLock()
         self._running: Running | None = None
@@ -81,6 +83,7 @@ class Stream:
 
     def resume(self) -> None:
         """Goes on after the last batch that was applied; nothing happens if the stream is running."""
+        self._owner.require()
         if self.is_running:
             return
         self._error, self._told_to_stop, self._seen = None, False, monotonic()
@@ -90,6 +93,7 @@ class Stream:
 
     def stop(self) -> None:
         """Stops after the batch that is being applied; `resume` goes on from there."""
+        self._owner.require()
         if self._running is not None:
             self._told_to_stop = True
             self._running.stop()
@@ -103,6 +107,7 @@ class Stream:
 
     def await_idle(self) -> None:
         """Waits until all that was there when this was called is applied; raises if the stream has failed or is stopped."""
+        self._owner.require()
         if self._running is None:
             return
         self._running.await_idle()

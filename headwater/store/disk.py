@@ -205,12 +205,18 @@ class LocalDisk:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        descriptor = os.open(self._path_to_make(_LOCK), os.O_WRONLY | os.O_CREAT, private_files.FILE)
-        try:
-            _lock(descriptor)
-            yield
-        finally:
-            os.close(descriptor)
+        path = self._path_to_make(_LOCK)
+        while True:
+            private_files.create(path)
+            with path.open("wb") as file:
+                _lock(file.fileno())
+                try:
+                    if _is_at(path, file.fileno()):
+                        yield
+                        return
+                finally:
+                    # To close the file is not enough: a process that was forked meanwhile has it open as well.
+                    fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
     def undisturbed(self) -> AbstractContextManager[None]:
         return self.exclusive()
@@ -222,10 +228,27 @@ class LocalDisk:
         """The path of a file to come, whose folder is there, and certain."""
         path = self.path(name)
         if not path.parent.exists():
-            private_files.make_folder(self.root)
-            private_files.make_folder(path.parent)
-            _sync(path.parent.parent)
+            self.make_folder(path.parent)
         return path
+
+    def make_root(self) -> None:
+        """The directory itself, certain, also if someone was killed who had just made it, or something above it."""
+        self.make_folder(self.root)
+        for folder in self.root.parents:
+            # One that cannot be synced was not made for this.
+            with suppress(OSError):
+                _sync(folder)
+
+    def make_folder(self, path: Path) -> None:
+        """A folder with all that it is in, certain; what is not above the directory is private."""
+        missing = [path, *path.parents]
+        missing = missing[: next(i for i, folder in enumerate(missing) if folder.exists())]
+        for folder in reversed(missing):
+            if folder.is_relative_to(self.root):
+                private_files.make_folder(folder)
+            else:
+                folder.mkdir(exist_ok=True)
+            _sync(folder.parent)
 
 
 class LocalLog:
@@ -261,6 +284,14 @@ def _lock(descriptor: int) -> None:
             sleep(_INTERVAL)
         else:
             return
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether an open file is the one at a path: a lock on one that was removed keeps nobody out."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _sync(path: Path) -> None:
