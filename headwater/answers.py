@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from headwater.boundary import bounded
 from headwater.operators.ordering import sorted_rows
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def _repeated(rows: Delta) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.repeat(np.arange(len(rows)), rows.weights)
 
 
+@bounded
 class Answer:
     """The answer of a query at one epoch."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headwater.answers import Answer, change_table, table_of
+from headwater.boundary import bounded
 from headwater.delta import Delta
 from headwater.errors import InvalidOption, UnknownName
 from headwater.explanation import explained, maintenance, statistics
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from headwater.skipping.drawing import Block
 
 
+@bounded
 class Relation(Answer):
     """A table or view: its present answer."""
 
@@ -92,6 +94,7 @@ class Relation(Answer):
         return entry
 
 
+@bounded
 class Past:
     """Tables and views as they were at an epoch."""
 
@@ -111,6 +114,7 @@ class Past:
         return self._session.answer(query, self._session.epochs.content_at(self._epoch), self._epoch)
 
 
+@bounded
 class Table(Relation):
     """A table of the session."""
 
@@ -160,6 +164,7 @@ class Table(Relation):
         return f"Table({self._name!r})"
 
 
+@bounded
 class View(Relation):
     """A live view of the session."""
 
@@ -175,7 +180,15 @@ class View(Relation):
         return ((epoch, change_table(delta, names)) for epoch, delta in settled if len(delta))
 
     def subscribe(self, callback: Callable[[int, pa.Table], None]) -> Callable[[], None]:
-        """Calls `callback(epoch, changes)` after each commit that changes the view; the function returned ends that."""
+        """Calls `callback(epoch, changes)` after each commit that changes the view; the function returned ends that.
+
+        The calls come in the order of epochs, one at a time, from a thread of the subscription: neither commits nor other
+        subscribers wait for them, and they may use the session as they like. `Session.await_idle` waits until all are made.
+        The function that ends the subscription waits for the calls of the commits before it, unless it is called within one.
+
+        A subscriber that is slow is told each epoch as long as its changes are kept. One that falls further behind is ended,
+        with an error in the log: it reads the view whole, and subscribes again.
+        """
         self._at(self._session.snapshot)
 
         def told(epoch: int, changed: Callable[[], Delta], names: pa.Schema) -> None:
@@ -186,9 +199,12 @@ class View(Relation):
         return self._session.epochs.subscriptions.add(self._name, told)
 
     def noticing(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Calls `callback()` after each commit that may have changed the view; the function returned ends that."""
+        """Calls `callback()`, which must not wait, after each commit that may have changed the view, in the committing thread.
+
+        The function returned ends that.
+        """
         self._at(self._session.snapshot)
-        return self._session.epochs.subscriptions.add(self._name, lambda _epoch, _changed, _names: callback())
+        return self._session.epochs.subscriptions.add_notice(self._name, callback)
 
     def write_to(  # noqa: PLR0913  (each a choice of its own)
         self,
@@ -269,6 +285,7 @@ class View(Relation):
         return f"View({self._name!r})"
 
 
+@bounded
 class Sketch(View):
     """A sketch of the session: the fragments of tables that the answer of its query needs, as rows (access, fragment)."""
 

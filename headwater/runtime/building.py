@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from headwater.delta import Delta
+from headwater.interrupts import uninterrupted
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import NOTHING_OUTSIDE, run_epoch
 from headwater.runtime.history import read
@@ -79,6 +80,7 @@ class Building:
             if name in self._replaced and name not in self.restarted:
                 self._changed[name].append(-now.contents(self._replaced[name]))
 
+    @uninterrupted
     def follow(self, passed: Passed) -> None:
         """Brings everything up to a later snapshot."""
         changes = passed.changes()

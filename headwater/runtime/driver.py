@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from headwater.delta import Delta
+from headwater.interrupts import check, uninterrupted
 from headwater.operators.aggregate import Aggregate
 from headwater.operators.arrange import Arrange
 from headwater.operators.join import Join
@@ -105,6 +106,7 @@ def run_epoch(  # noqa: PLR0913  (each says something else of the epoch)
     for step in steps:
         if step not in states or not flow.reaches(step):
             continue
+        check()
         if step in advanced:
             outcome.outputs[step] = flow.delta(step.inputs[0])
         elif isinstance(step.operator, Join | MultiJoin):
@@ -181,6 +183,7 @@ class Backfill:
         self._contents: dict[Step, Delta] = dict(given)
         self._passing: set[Step] = set()
 
+    @uninterrupted
     def build(self, steps: Sequence[Step]) -> None:
         """Gives new steps, each after its inputs, their states; what they give is kept only as long as one of them reads it."""
         readers = readers_of(steps)
@@ -193,12 +196,14 @@ class Backfill:
         for child, by in readers.items():
             done[steps[max(reading[reader] for reader in by)]].append(child)
         for step in steps:
+            check()
             self._build(step)
             if step in self._passing and len(readers[step]) > 1:
                 self._share(step)
             for child in done[step]:
                 self._contents.pop(child, None)
 
+    @uninterrupted
     def content(self, step: Step) -> Delta:
         """All rows that a step gives now."""
         if step not in self._contents:
@@ -268,6 +273,7 @@ class Backfill:
         parts = Reading(self._slices(step.inputs[0]))
         slices = iter(parts)
         while (part := next(slices, None)) is not None:
+            check()
             state = step.operator.absorb(state, part)
             if grouped and len(state[0]) * _ROWS_A_GROUP > parts.rows:
                 grouped, slices = False, gathered(_GATHERED, slices)

@@ -4,7 +4,7 @@ A commit computes everything beside the present snapshot and then replaces it by
 and readers in other threads, who take the snapshot once, see whole epochs. There are two locks, always taken in this order:
 
     defining   held by who makes the next catalog, from the first look at the present one to the end
-    writing    held by who makes the next epoch: a transaction, or a definition that is swapped in
+    writing    held by who makes the next epoch: a transaction, or a definition that is swapped in. Interrupts wait meanwhile
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from headwater.delta import Delta
 from headwater.errors import DamagedFile, UnknownEpoch
+from headwater.interrupts import uninterrupted
 from headwater.runtime.building import Building
 from headwater.runtime.catalog import Snapshot, ViewEntry
 from headwater.runtime.driver import NOTHING_OUTSIDE, Backfill, run_epoch
@@ -28,6 +29,7 @@ from headwater.runtime.journal import NoJournal
 from headwater.runtime.rebuilding import Costs, rebuild
 from headwater.runtime.recording import Recording
 from headwater.runtime.subscriptions import Subscriptions
+from headwater.runtime.writer_lock import WriterLock
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
 
@@ -56,13 +58,13 @@ class Epochs:
 
     def __init__(self, now: Snapshot | None = None, history: History | None = None) -> None:
         self.defining = RLock()
-        self.writing = RLock()
+        self.writing = WriterLock()
         self.now = Snapshot() if now is None else now
         self.journal: Journal = NoJournal()
         self.executors: Executors = NoExecutors()
         self.work: dict[Step, Work] = {}
         self.history = History(self.now.epoch) if history is None else history
-        self.subscriptions = Subscriptions()
+        self.subscriptions = Subscriptions(self.changes)
         self._recordings: tuple[Recording, ...] = ()
         self._costs = Costs()
 
@@ -90,10 +92,24 @@ class Epochs:
                 self.executors.committed(lambda: self.now)
             return self.now.epoch
 
+    def replay(self, changes: Mapping[str, Delta], positions: Mapping[str, Any] | None = None) -> int:
+        """Applies an epoch that was committed before, as the journal tells it; tables that were lost since do not hinder it."""
+        with self.writing:
+            now, outcome = self._outcome_of_what_is_whole(changes, {}, lossy=True)
+            moved = now.positions if positions is None else positions
+            then = Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states}, moved)
+            for name, delta in changes.items():
+                self.history.add_if_few(name, then.epoch, delta)
+            self._proceed(then, _changed(now.catalog, outcome), outcome.work)
+            return self.now.epoch
+
     def _outcome_of_what_is_whole(
-        self, changes: Mapping[str, Delta], advanced: Mapping[Step, State]
+        self, changes: Mapping[str, Delta], advanced: Mapping[Step, State], *, lossy: bool = False
     ) -> tuple[Snapshot, Outcome]:
-        """The outcome of an epoch, after views with damaged states were set aside; the snapshot it starts from."""
+        """The outcome of an epoch, after views with damaged states were set aside; the snapshot it starts from.
+
+        The tables that change must be there, unless the epoch is `lossy`.
+        """
         while True:
             now = self.now
             sources = {now.tables[name].source: delta for name, delta in changes.items()}
@@ -101,7 +117,7 @@ class Epochs:
                 return now, self._outcome(now, sources, advanced)
             except DamagedFile as damage:
                 _log.warning("%s", self.set_aside(damage))
-                for name in changes:
+                for name in () if lossy else changes:
                     self.now.kept(self.now.tables[name])
 
     def _outcome(self, now: Snapshot, sources: Mapping[Step, Delta], advanced: Mapping[Step, State]) -> Outcome:
@@ -110,9 +126,12 @@ class Epochs:
         The latter, and executors, only while nobody follows the steps' deltas.
         """
         alone = not self._recordings and now.is_whole
-        placed = self.executors.epoch(now, sources) if alone else None
-        if placed is not None:
-            return placed
+        if alone:
+            with self.writing.interruptible():
+                # A job of Spark may take minutes.
+                placed = self.executors.epoch(now, sources)
+            if placed is not None:
+                return placed
         started = perf_counter()
         if alone and self._costs.favour_rebuild(now, sources):
             outcome = rebuild(now, sources, advanced)
@@ -155,6 +174,14 @@ class Epochs:
                 self.executors.committed(lambda: self.now)
             self._costs.built(building.work, now)
 
+    def rehearse(self, catalog: Catalog, rebuilt: Collection[str], loads: Outer) -> None:
+        """Builds what `define` would build, and forgets it."""
+        with self.defining:
+            try:
+                Building(self.now, catalog, rebuilt, loads).start(self.now, self.executors)
+            finally:
+                self.executors.committed(lambda: self.now)
+
     def set_aside(self, damage: DamagedFile) -> DamagedFile:
         """Goes on without what was in a damaged file; gives the error with the names of what is affected."""
         with self.writing:
@@ -182,6 +209,7 @@ class Epochs:
             known = [change for change in self.journal.changes(name, after, self.history.earliest(name)) if change[0] <= now]
         return known
 
+    @uninterrupted
     def at(self, entry: Entry, epoch: int) -> Delta:
         """The rows that a table or view had at an epoch: those of now, less all that changed since."""
         now, name = self.now, entry.name.lower()
@@ -209,7 +237,7 @@ class Epochs:
             raise UnknownEpoch(f"there is no epoch {epoch!r}; the last one is {self.now.epoch}")
 
     def tell(self) -> None:
-        """Calls the subscribers of what changed; to be called without a lock."""
+        """Lets the subscribers know what changed."""
         self.subscriptions.tell()
 
     def _swap(self, building: Building) -> None:

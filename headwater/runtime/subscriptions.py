@@ -1,22 +1,31 @@
-"""Who wants to be told of changes: subscribers are called after the commit, epoch by epoch, when the session holds no lock.
+"""Who wants to be told of changes. A subscriber is called after the commit, from a thread of its own.
 
-So a subscriber may commit, and create and drop views; what it commits is told to everybody after what is being told now.
+    order     each subscriber is told of epochs one after another, and of each one once; there is no order among subscribers
+    waiting   commits and other subscribers never wait for a call, whatever it does: it may commit, define, block
+    memory    so many epochs and rows wait for a subscriber; what is more is read again from the history when its turn comes
+
+A subscriber that is so slow that the history has forgotten what comes next is ended, with an error in the log.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
 from collections import deque
-from contextlib import suppress
 from functools import cache
-from threading import Lock, RLock
+from threading import Condition, Lock, Thread, current_thread
+from time import monotonic
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
+from headwater.errors import HeadwaterError
+from headwater.interrupts import uninterrupted
+from headwater.ownership import Owner
 from headwater.runtime.history import read
 from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
     import pyarrow as pa
 
@@ -25,63 +34,224 @@ if TYPE_CHECKING:
 
     # Gets the epoch, what changed if it asks for it, and the view's columns under the users' names.
     Subscriber = Callable[[int, Callable[[], Delta], pa.Schema], None]
+    # What changed in a view after an epoch.
+    Changes = Callable[[str, int], list[tuple[int, Delta]]]
+
+# What may wait for a subscriber before it is read from the history instead.
+EPOCHS = 1_000
+ROWS = 1_000_000
+# A thread that has nothing to tell ends after so many seconds; the next epoch starts another one.
+_LINGER = 1.0
+# Who closes a session waits so many seconds at most for subscribers to end.
+PATIENCE = 10.0
 
 _log = logging.getLogger("headwater")
 
 
-class Subscriptions:
-    """The subscribers of every view, by its name in lower case, and what they are still to be told."""
+class Told:
+    """What an epoch changed in a view, for all its subscribers."""
 
-    def __init__(self) -> None:
+    def __init__(self, epoch: int, change: Change, names: pa.Schema) -> None:
+        self.epoch = epoch
+        self.rows = len(change)
+        self.names = names
+        self.changed = cache(lambda: consolidate(read(change).select(range(len(names)))))
+
+
+class Subscription:
+    """A subscriber, what it is still to be told, and the thread that tells it."""
+
+    def __init__(self, name: str, subscriber: Subscriber, changes: Changes) -> None:
+        self._name = name
+        self._subscriber = subscriber
+        self._changes = changes
+        self._changed = Condition()
+        self._waiting: deque[Told] = deque()
+        self._rows = 0
+        self._thread: Thread | None = None
+        self._is_calling = False
+        self._is_over = False
+        self._reached = -1
+        """The last epoch that it was told of."""
+        self._behind: pa.Schema | None = None
+        """The columns of what is to be read from the history, if something is."""
+
+    def put(self, told: Told) -> None:
+        """One more epoch is to be told; waits for nobody."""
+        with self._changed:
+            if self._is_over:
+                return
+            if self._reached < 0:
+                self._reached = told.epoch - 1
+            self._waiting.append(told)
+            self._rows += told.rows
+            if len(self._waiting) > 1 and (len(self._waiting) > EPOCHS or self._rows > ROWS):
+                self._behind, self._rows = told.names, 0
+                self._waiting.clear()
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name=f"headwater-subscriber-{self._name}", daemon=True)
+                self._thread.start()
+            else:
+                self._changed.notify_all()
+
+    def await_idle(self, timeout: float | None = None) -> bool:
+        """Waits until there is nothing left to tell, unless this is the thread that tells it; whether that was reached."""
+        with self._changed:
+            if self._thread is current_thread():
+                return True
+            return self._changed.wait_for(lambda: self._is_idle, timeout)
+
+    def end(self) -> None:
+        """No epoch after this is told. Those before are, when this returns, unless it is called by the subscriber itself."""
+        with self._changed:
+            if self._thread is not current_thread():
+                self._changed.wait_for(lambda: self._is_idle)
+        self.drop()
+
+    def drop(self) -> None:
+        """Nothing more is told from here on."""
+        with self._changed:
+            self._is_over, self._behind, self._rows = True, None, 0
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    @property
+    def _is_idle(self) -> bool:
+        return not (self._waiting or self._is_calling) and self._behind is None
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._is_calling = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: not self._is_idle or self._is_over, _LINGER)
+                if self._is_idle or self._is_over:
+                    self._thread = None
+                    return
+                self._is_calling = True
+                names, self._behind = self._behind, None
+                told = [self._waiting.popleft()] if names is None else []
+                self._rows -= sum(each.rows for each in told)
+            try:
+                for each in told if names is None else self._missed(names):
+                    self._tell(each)
+            except HeadwaterError:
+                _log.exception(
+                    "A subscriber of view %r was told of epoch %d last, and can be told no more: read the view whole, and "
+                    "subscribe again",
+                    self._name,
+                    self._reached,
+                )
+                self.drop()
+
+    def _missed(self, names: pa.Schema) -> Iterable[Told]:
+        """What the history says of the epochs that could not wait."""
+        return [Told(epoch, change, names) for epoch, change in self._changes(self._name, self._reached)]
+
+    def _tell(self, told: Told) -> None:
+        if self._is_over or told.epoch <= self._reached:
+            return
+        self._reached = told.epoch
+        try:
+            self._subscriber(told.epoch, told.changed, told.names)
+        except Exception:  # noqa: BLE001  (whatever a user's function may raise)
+            _log.exception("A subscriber of view %r failed; epoch %d is committed all the same", self._name, told.epoch)
+
+
+class Subscriptions:
+    """The subscribers of every view, by its name in lower case."""
+
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
         self._lock = Lock()
-        self._subscribers: dict[str, tuple[Subscriber, ...]] = {}
-        self._calls: deque[tuple[str, tuple[Subscriber, ...], int, Delta, pa.Schema]] = deque()
-        self._telling = RLock()
-        self._busy = False
+        self._owner = Owner()
+        self._subscribers: dict[str, tuple[Subscription, ...]] = {}
+        self._notices: dict[str, tuple[Callable[[], None], ...]] = {}
+        self._announced: deque[tuple[str, Told]] = deque()
+        _every.add(self)
 
     def add(self, name: str, subscriber: Subscriber) -> Callable[[], None]:
         """Calls the subscriber after each epoch that changes the view; the answer ends that."""
+        made = Subscription(name, subscriber, self._changes)
         with self._lock:
-            self._subscribers[name] = (*self._subscribers.get(name, ()), subscriber)
+            self._subscribers[name] = (*self._subscribers.get(name, ()), made)
 
         def end() -> None:
-            with self._lock, suppress(ValueError):
-                remaining = list(self._subscribers.get(name, ()))
-                remaining.remove(subscriber)
-                self._subscribers[name] = tuple(remaining)
+            self._owner.require()
+            made.end()
+            with self._lock:
+                self._subscribers[name] = tuple(each for each in self._subscribers.get(name, ()) if each is not made)
+
+        return end
+
+    def add_notice(self, name: str, callback: Callable[[], None]) -> Callable[[], None]:
+        """Calls something that does not wait, in the thread of the commit, after each epoch that changes the view."""
+        with self._lock:
+            self._notices[name] = (*self._notices.get(name, ()), callback)
+
+        def end() -> None:
+            with self._lock:
+                self._notices[name] = tuple(each for each in self._notices.get(name, ()) if each is not callback)
 
         return end
 
     def announce(self, name: str, epoch: int, change: Change, names: pa.Schema) -> None:
         """Notes what is to be told at the next `tell`, of the columns that have names."""
-        subscribers = self._subscribers.get(name)
-        if subscribers:
-            self._calls.append((name, subscribers, epoch, read(change), names))
+        if self._subscribers.get(name) or self._notices.get(name):
+            self._announced.append((name, Told(epoch, change, names)))
 
     def forget(self, names: Collection[str]) -> None:
         """Ends the subscriptions of these views."""
         with self._lock:
             for name in names:
-                self._subscribers.pop(name, None)
+                for subscription in self._subscribers.pop(name, ()):
+                    subscription.drop()
+                self._notices.pop(name, None)
 
+    @uninterrupted
     def tell(self) -> None:
-        """Calls the subscribers, in the order of epochs; within a subscriber's own commit, the calls that run go on instead."""
-        if not self._calls:
+        """Hands what was announced to the subscribers, and goes on."""
+        if not self._announced:
             return
-        with self._telling:
-            if self._busy:
-                return
-            self._busy = True
-            try:
-                while self._calls:
-                    self._tell(*self._calls.popleft())
-            finally:
-                self._busy = False
+        with self._lock:
+            while self._announced:
+                name, told = self._announced.popleft()
+                for subscription in self._subscribers.get(name, ()):
+                    subscription.put(told)
+                for notice in self._notices.get(name, ()):
+                    notice()
 
-    def _tell(self, name: str, subscribers: tuple[Subscriber, ...], epoch: int, raw: Delta, names: pa.Schema) -> None:
-        changed = cache(lambda: consolidate(raw.select(range(len(names)))))
-        for subscriber in subscribers:
-            try:
-                subscriber(epoch, changed, names)
-            except Exception:  # noqa: BLE001  (whatever a user's function may raise)
-                _log.exception("A subscriber of view %r failed; epoch %d is committed all the same", name, epoch)
+    def await_idle(self, timeout: float | None = None) -> bool:
+        """Waits until all subscribers have been told everything, also of what they commit themselves; whether they have."""
+        end = None if timeout is None else monotonic() + timeout
+        self.tell()
+        while busy := self._busy():
+            for subscription in busy:
+                if not subscription.await_idle(None if end is None else max(0.0, end - monotonic())):
+                    return False
+        return True
+
+    def finish(self) -> None:
+        """Lets subscribers be told everything, but does not wait for ever."""
+        if self._owner.is_here and not self.await_idle(PATIENCE):
+            _log.warning("A subscriber has not ended after %.0f s, so it may miss the last epochs", PATIENCE)
+
+    def drop(self) -> None:
+        """Nobody is told any more."""
+        self.forget([*self._subscribers, *self._notices])
+
+    def _busy(self) -> list[Subscription]:
+        """The subscribers that are being told something, but for the one whose thread this is."""
+        with self._lock:
+            found = [each for subscriptions in self._subscribers.values() for each in subscriptions]
+        return [each for each in found if not each.await_idle(0)]
+
+
+# Threads that tell do not keep a process from ending, so at its end someone must wait for them.
+_every: WeakSet[Subscriptions] = WeakSet()
+
+
+@atexit.register
+def _finish() -> None:
+    for subscriptions in list(_every):
+        subscriptions.finish()

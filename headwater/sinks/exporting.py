@@ -20,6 +20,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from headwater.errors import ExportFailed, HistoryGone, InvalidOption, InvalidTarget
+from headwater.ownership import Owner
+from headwater.redaction import redacted, shown_cause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,14 +91,21 @@ class Written:
 class Export:
     """A view on its way to a target; `View.write_to` makes them."""
 
-    def __init__(self, name: str, view: View, sink: Sink, of: str, now: Callable[[], int], retry: Retry) -> None:  # noqa: PLR0913, PLR0917
-        """`now` gives the last epoch that outlives the process."""
+    def __init__(  # noqa: PLR0913
+        self, name: str, view: View, sink: Sink, of: str, *, now: Callable[[], int], retry: Retry, address: str = ""
+    ) -> None:
+        """`now` gives the last epoch that outlives the process; secrets of the target's `address` are not repeated."""
         self.name = name
+        self.view = view.name
+        self.description: object = None
+        """What a pipeline writes it by; None if it was begun by hand."""
         self._view = view
         self._sink = sink
         self._of = of
         self._now = now
         self._retry = retry
+        self._owner = Owner()
+        self._address = address
         self._changed = Condition()
         self._thread: Thread | None = None
         self._over = True
@@ -109,6 +118,7 @@ class Export:
 
     def resume(self) -> None:
         """Goes on after the last epoch that was written; nothing happens if it is at it."""
+        self._owner.require()
         if self._thread is not None and self._thread.is_alive():
             return
         self._over, self._error, self._failures, self._since = False, None, 0, monotonic()
@@ -118,6 +128,7 @@ class Export:
 
     def stop(self) -> None:
         """Stops after what is being written."""
+        self._owner.require()
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -126,7 +137,8 @@ class Export:
             self._thread.join()
 
     def await_idle(self) -> int:
-        """Waits until all that is committed now is written; gives the epoch. Raises if the export has failed."""
+        """Waits until all that is committed now is written; gives the epoch. Raises if the export has failed or is stopped."""
+        self._owner.require()
         wanted = self._now()
         with self._changed:
             self._told += 1
@@ -135,9 +147,13 @@ class Export:
             self._changed.wait_for(lambda: self._reached >= wanted or self._over or self._error is not None)
             self._awaited -= 1
         if self._error is not None:
-            raise ExportFailed(
-                f"export {self.name!r} has stopped: {self._error}; resume it when that is mended"
-            ) from self._error
+            told = redacted(str(self._error), self._address)
+            raise ExportFailed(f"export {self.name!r} has stopped: {told}; resume it when that is mended") from shown_cause(
+                self._error, self._address
+            )
+        if self._over:
+            written = "nothing" if self._written is None else f"epoch {self._written}"
+            raise ExportFailed(f"export {self.name!r} was stopped, and has written {written} last; resume it to go on")
         return self._reached
 
     @property
@@ -145,7 +161,7 @@ class Export:
         lag = max(self._now() - max(self._reached, 0), 0)
         state = "stopped" if self._over else "retrying" if self._failures else "writing" if lag else "idle"
         waiting = monotonic() - self._since if lag else 0.0
-        error = None if self._error is None else str(self._error)
+        error = None if self._error is None else redacted(str(self._error), self._address)
         return Written("failed" if error else state, self._written, lag, waiting, self._failures, error)
 
     def _notice(self) -> None:
@@ -174,7 +190,8 @@ class Export:
             self._failures += 1
             pause = self._retry.after(self._failures)
             if pause is None or isinstance(error, HistoryGone | InvalidTarget):
-                _log.warning("Export %r has stopped", self.name, exc_info=error)
+                told = redacted(str(error), self._address)
+                _log.warning("Export %r has stopped: %s", self.name, told, exc_info=shown_cause(error, self._address))
                 self._error, self._over = error, True
                 return False
             with self._changed:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from headwater.errors import InvalidTarget
+from headwater.redaction import hiding
 from headwater.sinks.keyed import last_by_key, require_key
 
 if TYPE_CHECKING:
@@ -111,7 +112,9 @@ class Postgres:
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
-        with self._psycopg.connect(self._address) as connection, connection.cursor() as cursor:
+        with hiding(self._address):
+            connected = self._psycopg.connect(self._address)
+        with connected as connection, connection.cursor() as cursor:
             yield cursor
 
     @property
