@@ -733,7 +733,7 @@ class Session(Workplace):
                 raise self._unknown(name)
             columns = StructType([StructField(field.name, field.dataType) for field in entry.schema.fields])
             once = self.spark.range(0, 1, 1, 1)
-            frame = once.mapInArrow(live(self._store.disk.address, entry.name), columns)
+            frame = once.mapInArrow(live(self._store.disk.address, entry.name, entry.arrow), columns)
             frame.createOrReplaceTempView(quote(entry.name))
 
     # -- the end

@@ -174,7 +174,7 @@ SAMPLES: dict[str, list[Any]] = {
     "`dict`": [{"p": 1, "q": "x"}, {"q": "x", "P": 1}, {"k": 1}],
     "`Row`, named tuples": [Row(q="x", p=1), Point(q="x", p=1), Row(Q="x", p=None)],
     "`complex`, `Fraction`, `UUID`, `set`, all others": [1j, Fraction(7, 2), Fraction(2), UUID(int=5), {1}, np.longdouble(1)]
-    + [range(3), object(), pa.scalar(1), np.array(1), np.complex64(1), Path("x"), dt.timezone.utc, frozenset()],
+    + [range(3), object(), pa.scalar(1), np.array(1), np.complex64(1), Path("x"), dt.UTC, frozenset()],
     "Arrow `bool`": encoded(pa.array([True])),
     "Arrow `int8` to `uint64`": [
         *arrow(INTEGERS, pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64()),

@@ -107,6 +107,8 @@ class SinkOf(_WithoutPasswords):
     of: str | None = None
     table: str | None = None
     key: str | tuple[str, ...] | None = None
+    replace: bool = False
+    """Whether what is at the target goes, if this sink has not made it."""
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,8 @@ class Flow:
 
     def _written(self, sink: SinkOf) -> dict[str, Any]:
         target = self._pipeline.place(sink.target)
-        return {"target": target, "format": sink.format, "of": sink.of, "table": sink.table, "key": sink.key}
+        options = {"format": sink.format, "of": sink.of, "table": sink.table, "key": sink.key, "replace": sink.replace}
+        return {"target": target, **options}
 
     def _is_followed(self, name: str) -> bool:
         """Whether a source is followed as it is described; raises if a stream by hand has its name."""

@@ -24,7 +24,7 @@ from headwater.runtime.building import Building
 from headwater.runtime.catalog import Snapshot, ViewEntry
 from headwater.runtime.driver import NOTHING_OUTSIDE, Backfill, run_epoch
 from headwater.runtime.executors import NoExecutors
-from headwater.runtime.history import History
+from headwater.runtime.history import Changed, History
 from headwater.runtime.journal import NoJournal
 from headwater.runtime.rebuilding import Costs, rebuild
 from headwater.runtime.recording import Recording
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from headwater.runtime.catalog import Catalog, Entry
     from headwater.runtime.driver import Outcome, Outer
     from headwater.runtime.executors import Executors
-    from headwater.runtime.history import Change
     from headwater.runtime.journal import Journal
     from headwater.runtime.streams import Work
 
@@ -87,7 +86,8 @@ class Epochs:
                     recording.add(outcome.outputs)
                 for name, delta in changes.items():
                     self.history.add_if_few(name, then.epoch, delta)
-                self._proceed(then, views, outcome.work)
+                changed = {name: Changed(then.epoch, delta) for name, delta in views.items()}
+                self._proceed(then, changed, outcome.work)
             finally:
                 self.executors.committed(lambda: self.now)
             return self.now.epoch
@@ -100,7 +100,8 @@ class Epochs:
             then = Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states}, moved)
             for name, delta in changes.items():
                 self.history.add_if_few(name, then.epoch, delta)
-            self._proceed(then, _changed(now.catalog, outcome), outcome.work)
+            changed = {name: Changed(then.epoch, delta) for name, delta in _changed(now.catalog, outcome).items()}
+            self._proceed(then, changed, outcome.work)
             return self.now.epoch
 
     def _outcome_of_what_is_whole(
@@ -200,14 +201,10 @@ class Epochs:
             now = self.now
             self.now = replace(now, states={step: kept(state) for step, state in now.states.items()})
 
-    def changes(self, name: str, after: int) -> list[tuple[int, Delta]]:
-        """What changed in a table or view after an epoch, delta by delta; views with the columns that only order them."""
+    def changes(self, name: str, after: int) -> list[Changed]:
+        """What changed in a table or view after an epoch, maybe with one that is under way; with columns that only order."""
         known = self.history.since(name, after)
-        if known is None:
-            # The journal may know of one that is under way.
-            now = self.now.epoch
-            known = [change for change in self.journal.changes(name, after, self.history.earliest(name)) if change[0] <= now]
-        return known
+        return self.journal.changes(name, after, self.history.earliest(name)) if known is None else known
 
     @uninterrupted
     def at(self, entry: Entry, epoch: int) -> Delta:
@@ -217,7 +214,7 @@ class Epochs:
         began = self.history.began(name)
         if epoch < began:
             raise UnknownEpoch(f"{entry.name!r} is there from epoch {began} on, and was asked for at epoch {epoch}")
-        later = [-delta for at, delta in self.changes(name, epoch) if at <= now.epoch]
+        later = [-delta for changed in self.changes(name, epoch) if changed.epoch <= now.epoch for delta in _deltas(changed)]
         return consolidate(Delta.concat([now.contents(entry), *later]))
 
     def content_at(self, epoch: int) -> Backfill:
@@ -248,21 +245,23 @@ class Epochs:
         widened = [
             name for name, table in catalog.tables.items() if name in old.tables and table.source is not old.tables[name].source
         ]
-        began = [*building.restarted, *widened, *(name for name in catalog.entries if name not in old.entries)]
+        began = {*building.anew, *widened, *(name for name in catalog.entries if name not in old.entries)}
         then = Snapshot(self.now.epoch + 1, catalog, live, self.now.positions)
-        then = self.journal.define(then, building.changed, began)
-        self.history.forget([*gone, *building.restarted, *widened])
+        changed = building.changed(then.epoch)
+        then = self.journal.define(then, changed, {*began, *building.reshaped})
+        self.history.forget([*gone, *began])
         self.history.begin(began, then.epoch)
+        self.history.reshape(building.reshaped, then.epoch)
         self.subscriptions.forget(gone)
         self.work = {step: done for step, done in self.work.items() if step in live}
         self._costs.forget(catalog)
-        self._proceed(then, building.changed, building.work)
+        self._proceed(then, changed, building.work)
 
-    def _proceed(self, then: Snapshot, changed: Mapping[str, Change], work: Mapping[Step, Work]) -> None:
+    def _proceed(self, then: Snapshot, views: Mapping[str, Changed], work: Mapping[Step, Work]) -> None:
         """The next epoch is there. Its changes are told before it is, so that who asks for both misses none."""
-        for name, delta in changed.items():
-            self.history.add(name, then.epoch, delta)
-            self.subscriptions.announce(name, then.epoch, delta, then.views[name].arrow)
+        for name, changed in views.items():
+            self.history.add(name, changed)
+            self.subscriptions.announce(name, changed, then.views[name].arrow)
         self.work.update(work)
         self.now = then
 
@@ -276,6 +275,11 @@ class Epochs:
         finally:
             with self.writing:
                 self._recordings = tuple(other for other in self._recordings if other is not recording)
+
+
+def _deltas(changed: Changed) -> list[Delta]:
+    """All that changed among the rows as they are kept; with other types, a view cannot be asked for."""
+    return [changed.delta] if changed.former is None else [changed.former.gone, changed.delta]
 
 
 def _changed(catalog: Catalog, outcome: Outcome) -> dict[str, Delta]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import atexit
 import logging
 from collections import deque
-from functools import cache
+from functools import cached_property
 from threading import Condition, Lock, Thread, current_thread
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -21,8 +21,7 @@ from weakref import WeakSet
 from headwater.errors import HeadwaterError
 from headwater.interrupts import uninterrupted
 from headwater.ownership import Owner
-from headwater.runtime.history import read
-from headwater.state.consolidation import consolidate
+from headwater.runtime.history import with_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -30,12 +29,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from headwater.delta import Delta
-    from headwater.runtime.history import Change
+    from headwater.runtime.history import Changed
 
-    # Gets the epoch, what changed if it asks for it, and the view's columns under the users' names.
-    Subscriber = Callable[[int, Callable[[], Delta], pa.Schema], None]
+    Subscriber = Callable[["News"], None]
     # What changed in a view after an epoch.
-    Changes = Callable[[str, int], list[tuple[int, Delta]]]
+    Changes = Callable[[str, int], list[Changed]]
 
 # What may wait for a subscriber before it is read from the history instead.
 EPOCHS = 1_000
@@ -48,14 +46,19 @@ PATIENCE = 10.0
 _log = logging.getLogger("headwater")
 
 
-class Told:
+class News:
     """What an epoch changed in a view, for all its subscribers."""
 
-    def __init__(self, epoch: int, change: Change, names: pa.Schema) -> None:
-        self.epoch = epoch
-        self.rows = len(change)
+    def __init__(self, changed: Changed, names: pa.Schema) -> None:
+        self.epoch = changed.epoch
+        self.rows = changed.size
         self.names = names
-        self.changed = cache(lambda: consolidate(read(change).select(range(len(names)))))
+        self._changed = changed
+
+    @cached_property
+    def parts(self) -> list[tuple[Delta, pa.Schema]]:
+        """One part for each schema that the view had at the epoch, under the users' names."""
+        return self._changed.parts(self.names)
 
 
 class Subscription:
@@ -66,27 +69,28 @@ class Subscription:
         self._subscriber = subscriber
         self._changes = changes
         self._changed = Condition()
-        self._waiting: deque[Told] = deque()
+        self._waiting: deque[News] = deque()
         self._rows = 0
         self._thread: Thread | None = None
         self._is_calling = False
         self._is_over = False
         self._reached = -1
         """The last epoch that it was told of."""
-        self._behind: pa.Schema | None = None
-        """The columns of what is to be read from the history, if something is."""
+        self._behind: News | None = None
+        """The last epoch that is to be read from the history, if one is."""
 
-    def put(self, told: Told) -> None:
+    def put(self, news: News) -> None:
         """One more epoch is to be told; waits for nobody."""
         with self._changed:
             if self._is_over:
                 return
             if self._reached < 0:
-                self._reached = told.epoch - 1
-            self._waiting.append(told)
-            self._rows += told.rows
-            if len(self._waiting) > 1 and (len(self._waiting) > EPOCHS or self._rows > ROWS):
-                self._behind, self._rows = told.names, 0
+                self._reached = news.epoch - 1
+            self._waiting.append(news)
+            self._rows += news.rows
+            is_full = len(self._waiting) > 1 and (len(self._waiting) > EPOCHS or self._rows > ROWS)
+            if is_full or self._behind is not None:
+                self._behind, self._rows = news, 0
                 self._waiting.clear()
             if self._thread is None:
                 self._thread = Thread(target=self._run, name=f"headwater-subscriber-{self._name}", daemon=True)
@@ -129,12 +133,12 @@ class Subscription:
                     self._thread = None
                     return
                 self._is_calling = True
-                names, self._behind = self._behind, None
-                told = [self._waiting.popleft()] if names is None else []
-                self._rows -= sum(each.rows for each in told)
+                behind, self._behind = self._behind, None
+                waiting = [self._waiting.popleft()] if behind is None else []
+                self._rows -= sum(news.rows for news in waiting)
             try:
-                for each in told if names is None else self._missed(names):
-                    self._tell(each)
+                for news in waiting if behind is None else self._missed(behind):
+                    self._tell(news)
             except HeadwaterError:
                 _log.exception(
                     "A subscriber of view %r was told of epoch %d last, and can be told no more: read the view whole, and "
@@ -144,18 +148,19 @@ class Subscription:
                 )
                 self.drop()
 
-    def _missed(self, names: pa.Schema) -> Iterable[Told]:
+    def _missed(self, last: News) -> Iterable[News]:
         """What the history says of the epochs that could not wait."""
-        return [Told(epoch, change, names) for epoch, change in self._changes(self._name, self._reached)]
+        changes = [changed for changed in self._changes(self._name, self._reached) if changed.epoch <= last.epoch]
+        return [News(changed, names) for changed, names in with_names(changes, last.names, last.epoch)]
 
-    def _tell(self, told: Told) -> None:
-        if self._is_over or told.epoch <= self._reached:
+    def _tell(self, news: News) -> None:
+        if self._is_over or news.epoch <= self._reached:
             return
-        self._reached = told.epoch
+        self._reached = news.epoch
         try:
-            self._subscriber(told.epoch, told.changed, told.names)
+            self._subscriber(news)
         except Exception:  # noqa: BLE001  (whatever a user's function may raise)
-            _log.exception("A subscriber of view %r failed; epoch %d is committed all the same", self._name, told.epoch)
+            _log.exception("A subscriber of view %r failed; epoch %d is committed all the same", self._name, news.epoch)
 
 
 class Subscriptions:
@@ -167,7 +172,8 @@ class Subscriptions:
         self._owner = Owner()
         self._subscribers: dict[str, tuple[Subscription, ...]] = {}
         self._notices: dict[str, tuple[Callable[[], None], ...]] = {}
-        self._announced: deque[tuple[str, Told]] = deque()
+        self._announced: deque[tuple[str, News]] = deque()
+        self._dropped: deque[str] = deque()
         _every.add(self)
 
     def add(self, name: str, subscriber: Subscriber) -> Callable[[], None]:
@@ -185,7 +191,7 @@ class Subscriptions:
         return end
 
     def add_notice(self, name: str, callback: Callable[[], None]) -> Callable[[], None]:
-        """Calls something that does not wait, in the thread of the commit, after each epoch that changes the view."""
+        """Calls something that does not wait, in the thread of the commit, when a view of that name changes, comes or goes."""
         with self._lock:
             self._notices[name] = (*self._notices.get(name, ()), callback)
 
@@ -195,31 +201,36 @@ class Subscriptions:
 
         return end
 
-    def announce(self, name: str, epoch: int, change: Change, names: pa.Schema) -> None:
+    def announce(self, name: str, changed: Changed, names: pa.Schema) -> None:
         """Notes what is to be told at the next `tell`, of the columns that have names."""
         if self._subscribers.get(name) or self._notices.get(name):
-            self._announced.append((name, Told(epoch, change, names)))
+            self._announced.append((name, News(changed, names)))
 
     def forget(self, names: Collection[str]) -> None:
-        """Ends the subscriptions of these views."""
+        """Ends the subscriptions of views that are dropped; who asked for notices gets one at the next `tell`."""
         with self._lock:
             for name in names:
                 for subscription in self._subscribers.pop(name, ()):
                     subscription.drop()
-                self._notices.pop(name, None)
+            self._dropped.extend(name for name in names if self._notices.get(name))
 
     @uninterrupted
     def tell(self) -> None:
         """Hands what was announced to the subscribers, and goes on."""
-        if not self._announced:
+        if not (self._announced or self._dropped):
             return
         with self._lock:
             while self._announced:
-                name, told = self._announced.popleft()
+                name, news = self._announced.popleft()
                 for subscription in self._subscribers.get(name, ()):
-                    subscription.put(told)
-                for notice in self._notices.get(name, ()):
-                    notice()
+                    subscription.put(news)
+                self._notice(name)
+            while self._dropped:
+                self._notice(self._dropped.popleft())
+
+    def _notice(self, name: str) -> None:
+        for notice in self._notices.get(name, ()):
+            notice()
 
     def await_idle(self, timeout: float | None = None) -> bool:
         """Waits until all subscribers have been told everything, also of what they commit themselves; whether they have."""
@@ -238,7 +249,9 @@ class Subscriptions:
 
     def drop(self) -> None:
         """Nobody is told any more."""
-        self.forget([*self._subscribers, *self._notices])
+        self.forget([*self._subscribers])
+        with self._lock:
+            self._notices.clear()
 
     def _busy(self) -> list[Subscription]:
         """The subscribers that are being told something, but for the one whose thread this is."""

@@ -28,14 +28,13 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from headwater.errors import DamagedFile
-from headwater.runtime.history import history_gone
+from headwater.runtime.history import Changed, history_gone
 from headwater.store import manifest
 from headwater.store.records import Decoder, Encoder, says_certain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from headwater.delta import Delta
     from headwater.store.disk import Appending, Disk
     from headwater.store.manifest import Manifest
     from headwater.store.records import Record
@@ -293,7 +292,7 @@ def _unreadable(segment: Segment, first: int, end: int | None, place: int) -> Da
     return DamagedFile(segment.name, f"the epochs from {epochs} cannot be read, which begin at byte {place:,}")
 
 
-def changes(disk: Disk, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
+def changes(disk: Disk, name: str, after: int, earliest: int) -> list[Changed]:
     """What changed in a table or view after an epoch, where nothing is logged that comes before the `earliest`."""
     while True:
         found = segments(disk)
@@ -309,16 +308,18 @@ def changes(disk: Disk, name: str, after: int, earliest: int) -> list[tuple[int,
                     raise
 
 
-def _changes(disk: Disk, name: str, after: int) -> list[tuple[int, Delta]]:
-    found: list[tuple[int, Delta]] = []
+def _changes(disk: Disk, name: str, after: int) -> list[Changed]:
+    found: list[Changed] = []
     for record in read(disk, after):
-        if record.began is not None and name in record.began:
-            found = []
+        former = record.former.get(name)
         if name in record.untold:
             raise history_gone(name, after, record.epoch)
+        anew = record.began is not None and name in record.began and former is None
+        if anew:
+            found = []
         deltas = {**record.tables, **record.views}
         if name in deltas:
-            found.append((record.epoch, deltas[name]))
+            found.append(Changed(record.epoch, deltas[name], former, anew))
     return found
 
 

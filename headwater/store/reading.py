@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from headwater.delta import Delta
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Entry
-    from headwater.runtime.history import Change
+    from headwater.runtime.history import Changed
     from headwater.store.disk import Disk
     from headwater.store.manifest import Manifest
     from headwater.store.records import Record
@@ -222,10 +222,10 @@ class ReadOnlyJournal:
     def prepare(self, catalog: Catalog, states: Mapping[Step, State]) -> dict[Step, State]:  # noqa: ARG002
         raise self._refusal
 
-    def define(self, then: Snapshot, views: Mapping[str, Change], began: Collection[str]) -> Snapshot:  # noqa: ARG002
+    def define(self, then: Snapshot, views: Mapping[str, Changed], began: Collection[str]) -> Snapshot:  # noqa: ARG002
         raise self._refusal
 
-    def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
+    def changes(self, name: str, after: int, earliest: int) -> list[Changed]:
         found = manifest.newest(self._disk)
         return log.changes(self._disk, name, after, earliest if found is None else found.history)
 

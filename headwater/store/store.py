@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.errors import DamagedFile, DirectoryInUse, HeadwaterError, SessionClosed, StorageFailed
 from headwater.ownership import Owner
 from headwater.runtime.catalog import Snapshot
-from headwater.runtime.history import ROWS, read
+from headwater.runtime.history import ROWS
 from headwater.state import compaction
 from headwater.store import lease, log, manifest
 from headwater.store.folding import Fold
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog
     from headwater.runtime.epochs import Epochs
-    from headwater.runtime.history import Change
+    from headwater.runtime.history import Changed
     from headwater.store.disk import Disk
 
     Encode = Callable[[Catalog], Any]
@@ -210,13 +210,15 @@ class Store:
                 self._disk.settle(manifest.RUNS)
         return {step: fold.exchanged(state) for step, state in states.items()}
 
-    def define(self, then: Snapshot, views: Mapping[str, Change], began: Collection[str]) -> Snapshot:
+    def define(self, then: Snapshot, views: Mapping[str, Changed], began: Collection[str]) -> Snapshot:
         before = self._manifest
         known = {name: before.began.get(name, 0) for name in then.entries} | dict.fromkeys(began, then.epoch)
         if self._durability != "memory":
-            told = {name: read(change) for name, change in views.items() if len(change) <= ROWS}
+            told = {name: changed for name, changed in views.items() if changed.size <= ROWS}
             untold = sorted(name for name in views if name not in told)
-            self._append(Record(then.epoch, time(), {}, told, began=sorted(began), untold=untold))
+            rows = {name: changed.delta for name, changed in told.items()}
+            former = {name: changed.former for name, changed in told.items() if changed.former is not None}
+            self._append(Record(then.epoch, time(), {}, rows, began=sorted(began), untold=untold, former=former))
         try:
             with _storage(self._disk, "written"):
                 fold = self._keep(then, self._prepared, known)
@@ -233,7 +235,7 @@ class Store:
         self._due.set()
         return replace(then, states={step: fold.exchanged(state) for step, state in then.states.items()})
 
-    def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:  # noqa: ARG002
+    def changes(self, name: str, after: int, earliest: int) -> list[Changed]:  # noqa: ARG002
         return log.changes(self._disk, name, after, self._manifest.history)
 
     def _is_full(self, now: Snapshot, share: float) -> bool:

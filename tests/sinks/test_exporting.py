@@ -82,7 +82,7 @@ def test_files_of_changes_add_up_to_the_view(opened: Any, tmp_path: Path, form: 
     session, view = opened()
     change(session, 7)
     view.write_to(tmp_path / "out", format=form).await_idle()
-    files = sorted((tmp_path / "out").iterdir())
+    files = sorted((tmp_path / "out").glob("epoch-*"))
     assert summed([read(file) for file in files]) == Counter(view.rows())
     assert len({file.name for file in files}) == len(files)
 
@@ -93,7 +93,7 @@ def test_a_directory_of_content_has_one_file(opened: Any, tmp_path: Path) -> Non
     for number in range(4):
         change(session, number)
         export.await_idle()
-    (file,) = (tmp_path / "out").iterdir()
+    (file,) = (tmp_path / "out").glob("epoch-*")
     assert Counter(tuple(row.values()) for row in pq.read_table(file).to_pylist()) == Counter(view.rows())
 
 
@@ -294,6 +294,8 @@ def test_bad_targets_are_refused(opened: Any, tmp_path: Path) -> None:
         (hw.InvalidTarget, tmp_path / "mine", {"format": "csv"}, "has other files, such as 'notes.txt'"),
         (hw.InvalidTarget, "postgresql:///x", {}, "are replaced by a key"),
         (hw.InvalidOption, print, {"of": "content"}, "a function is told changes"),
+        (hw.InvalidTarget, tmp_path / "mine" / "notes.txt", {"format": "json"}, "is a file"),
+        (hw.InvalidTarget, tmp_path / "mine", {"format": "delta"}, "has other files, such as 'notes.txt'"),
     ):
         with pytest.raises(error, match=message):
             view.write_to(target, **options)
