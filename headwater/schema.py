@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
+# Stands in the name of a type whose strings are not compared by their bytes; Arrow's type does not show it.
+COLLATED = " collate "
+
 
 def arrow_type(described: Any) -> pa.DataType:  # noqa: ANN401  (JSON)
     """The Arrow type for a type as `DataType.jsonValue` describes it."""
@@ -54,7 +57,9 @@ def arrow_schema(struct: StructType) -> pa.Schema:
     """The Arrow schema of Spark rows, under the users' names."""
     import pyarrow as pa
 
-    return pa.schema([pa.field(field.name, arrow_of(field.dataType)) for field in struct.fields])
+    from headwater.lengths import declared
+
+    return pa.schema([pa.field(field.name, arrow_of(field.dataType)) for field in struct.fields], metadata=declared(struct))
 
 
 def loosened(struct: StructType) -> StructType:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from headwater.algebra import plan
 from headwater.algebra.expressions import Call, Column, Expression, Literal, never_fails, rewrite, walk
+from headwater.evaluation.settings import only_spark_knows
 from headwater.operators.accumulators import accumulator
 from headwater.operators.aggregate import Extreme, Measure
 from headwater.operators.ordering import is_ordered
@@ -130,6 +131,8 @@ def functions_for(lowered: Lowered, node: plan.Aggregate) -> tuple[tuple[Measure
 def _maintained(call: Call, node: plan.Aggregate) -> Measure | Extreme | None:
     function = call.arguments[0]
     assert isinstance(function, Call)
+    if only_spark_knows(call) is not None:
+        return None
     condition = call.arguments[1].index if len(call.arguments) > 1 else None  # type: ignore[union-attr]
     inputs = [part for part in function.arguments if isinstance(part, Column)]
     rest = [part for part in function.arguments if not isinstance(part, Column)]

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -21,25 +20,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
 from headwater.algebra.origin import Handle, Reading
-from headwater.algebra.plan import Filter, Project, Scan, Union, walk
 from headwater.delta import one_batch, without_columns
 from headwater.errors import HeadwaterError, InvalidQuery, NonDeterministic, UnknownName
-from headwater.evaluation.spark import SparkEvaluator
+from headwater.evaluation.settings import TIME_ZONE, set_to, settings_of
+from headwater.evaluation.spark import SparkEvaluator, active
 from headwater.frontend.expressions import USER_FUNCTIONS, Unreadable
 from headwater.frontend.plans import SESSION, PlanReader
 from headwater.frontend.statements import parse_query
+from headwater.lengths import DECLARED
 from headwater.schema import collected, loosened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import pyarrow as pa
 
     from headwater.algebra.plan import Node
+    from headwater.evaluation.settings import Settings
 
 _TABLE = "headwater.table"
-_WINDOWS = ("spark.timeWindow", SESSION)
-_TIME_ZONE = "spark.sql.session.timeZone"
+# What a column may be beside its type: a time window, a session window, a text of a declared length.
+_KINDS = ("spark.timeWindow", SESSION, DECLARED)
 # Rules that serve one run over all data, and stand in the way of keeping an answer up to date.
 _EXCLUDED_RULES = (
     "LimitPushDown",
@@ -95,6 +96,7 @@ class Analyser:
     def __init__(self, spark: Callable[[], SparkSession]) -> None:
         self._start = spark
         self._cloned: tuple[Any, SparkSession] | None = None
+        self._earlier: dict[tuple[str, Settings], SparkSession] = {}
         # Held while temporary views are named and a query over them is resolved: all of them live in one clone.
         self.naming = RLock()
         # PySpark writes each refused query, with the JVM's stack, to standard error, beside raising it.
@@ -104,26 +106,30 @@ class Analyser:
     def _spark(self) -> SparkSession:
         return self._start()
 
-    def sql(self, text: str, relations: Mapping[str, StructType], view: str | None = None) -> Query:
-        """Analyses SQL over the relations, given by name, for a view."""
+    def sql(
+        self, text: str, relations: Mapping[str, StructType], view: str | None = None, then: Reading | None = None
+    ) -> Query:
+        """Analyses SQL over the relations, given by name, for a view; under the settings of now, or of an earlier reading."""
         text = parse_query(text)
+        moment = then or self.moment(view=view)
         try:
-            with self.naming:
-                found, read = self._resolved(text, relations)
-            return self._read(Reading(text, tuple((name, relations[name]) for name in read), self.time_zone, view), found)
+            with self.naming, active(self._spark):
+                found, read = self._resolved(text, relations, moment)
+                named = tuple((name, relations[name]) for name in read)
+                return self._read(replace(moment, text=text, relations=named, view=view), found)
         except (PySparkException, Py4JJavaError) as error:
             raise _qualified(error, relations) or translated(error) from error
 
     def read_by(self, text: str, relations: Mapping[str, StructType]) -> frozenset[str]:
         """Those of the relations that the query reads."""
         try:
-            with self.naming:
-                found, _ = self._resolved(text, relations)
+            with self.naming, active(self._spark):
+                found, _ = self._resolved(text, relations, self.moment())
             return frozenset(_leaves(Handle(found._jdf.queryExecution().analyzed()))[0].values())
         except (PySparkException, Py4JJavaError) as error:
             raise _qualified(error, relations) or translated(error) from error
 
-    def _resolved(self, text: str, relations: Mapping[str, StructType]) -> tuple[DataFrame, list[str]]:
+    def _resolved(self, text: str, relations: Mapping[str, StructType], moment: Reading) -> tuple[DataFrame, list[str]]:
         """The query over stand-ins, and the relations that have one.
 
         These are the ones that the parser shows; all of them, where that misses one: it does not look into `|> SET`, nor into
@@ -131,14 +137,14 @@ class Analyser:
         """
         shown = self.mentioned(text, relations)
         try:
-            return self._over(text, {name: relations[name] for name in shown}), shown
+            return self._over(text, {name: relations[name] for name in shown}, moment), shown
         except PySparkException as error:
             if not _is_missing(error) or len(shown) == len(relations):
                 raise
-            return self._over(text, relations), list(relations)
+            return self._over(text, relations, moment), list(relations)
 
-    def _over(self, text: str, relations: Mapping[str, StructType]) -> DataFrame:
-        session = self.clone()
+    def _over(self, text: str, relations: Mapping[str, StructType], moment: Reading) -> DataFrame:
+        session = self.session_of(moment)
         for name, schema in relations.items():
             self.stand_in(session, name, schema).createOrReplaceTempView(quote(name))
         return session.sql(text)
@@ -146,25 +152,30 @@ class Analyser:
     def again(self, reading: Reading) -> Query:
         """Analyses a query that was read before."""
         assert reading.text is not None
-        with self.in_zone(reading.time_zone):
-            return self.sql(reading.text, dict(reading.relations), reading.view)
+        return self.sql(reading.text, dict(reading.relations), reading.view, reading)
 
-    @contextmanager
-    def in_zone(self, time_zone: str) -> Iterator[SparkSession]:
-        """The clone in a time zone, for one at a time: queries that are resolved in it mean that zone."""
-        with self.naming:
-            session = self.clone()
-            usual = self.time_zone
-            session.conf.set(_TIME_ZONE, time_zone)
-            try:
-                yield session
-            finally:
-                session.conf.set(_TIME_ZONE, usual)
+    def moment(self, text: str | None = None, view: str | None = None) -> Reading:
+        """The time zone and the settings of the user's session now, for a query that is about to be read."""
+        return Reading(text, (), self.time_zone, view, settings_of(self._spark))
+
+    def session_of(self, moment: Reading) -> SparkSession:
+        """A session like the user's, without tables, under the time zone and the settings of a moment."""
+        session = self.clone()
+        if (moment.time_zone, moment.settings) == (self.time_zone, settings_of(self._spark)):
+            return session
+        key = moment.time_zone, moment.settings
+        if key not in self._earlier:
+            made = SparkSession(session.sparkContext, session._jsparkSession.cloneSession())
+            set_to(made, moment.settings)
+            made.conf.set(TIME_ZONE, moment.time_zone)
+            self._earlier[key] = made
+        self._earlier[key]._jsparkSession.sessionState().catalog().clearTempTables()
+        return self._earlier[key]
 
     @property
     def time_zone(self) -> str:
         """The one of the user's session now."""
-        return self._spark.conf.get(_TIME_ZONE) or "UTC"
+        return self._spark.conf.get(TIME_ZONE) or "UTC"
 
     def mentioned(self, text: str, names: Iterable[str]) -> list[str]:
         """Those of the names that the query may refer to as relations."""
@@ -174,8 +185,8 @@ class Analyser:
     def parsed(self, text: str) -> str:
         """What Spark's parser makes of a query, before any name in it is looked up."""
         try:
-            logical = self._spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
-            return _shown(logical)
+            with active(self._spark):
+                return _shown(self._spark._jsparkSession.sessionState().sqlParser().parsePlan(text))
         except PySparkException as error:
             raise translated(error) from error
 
@@ -187,11 +198,9 @@ class Analyser:
     def frame(self, frame: DataFrame, view: str | None = None) -> Query:
         """Analyses a DataFrame that was built on stand-ins, for a view."""
         try:
-            with self.naming:
+            with self.naming, active(self._spark):
                 session = self.clone()
-            return self._read(
-                Reading(None, (), self.time_zone, view), self.dataset(session, frame._jdf.queryExecution().analyzed())
-            )
+                return self._read(self.moment(view=view), self.dataset(session, frame._jdf.queryExecution().analyzed()))
         except (PySparkException, Py4JJavaError) as error:
             raise translated(error) from error
 
@@ -216,6 +225,7 @@ class Analyser:
             for name, value in _CONFIGURATION.items():
                 session.conf.set(name, value)
             self._cloned = (signature, session)
+            self._earlier = {}
         self._cloned[1]._jsparkSession.sessionState().catalog().clearTempTables()
         return self._cloned[1]
 
@@ -267,17 +277,15 @@ class Analyser:
         try:
             _require_rows_alone(optimised.root)
             _require_shallow(optimised.root)
-            described = optimised.root.toJSON()
-            root = reader.read(json.loads(described), optimised).node
-            _require_bytewise(described, root)
+            root = reader.read(json.loads(optimised.root.toJSON()), optimised).node
         except Unreadable as reason:
             return Query(reading, schema, reads, None, str(reason), analysed)
         return Query(reading, schema, reads, root, None, analysed)
 
 
 def _marks(table: str, column: StructField) -> dict[str, Any]:
-    """What Spark is told of a column beside its type: its table, and whether it holds time or session windows."""
-    return {key: value for key, value in column.metadata.items() if key in _WINDOWS} | {_TABLE: table}
+    """What Spark is told of a column beside its type: its table, and what kind of column it is."""
+    return {key: value for key, value in column.metadata.items() if key in _KINDS} | {_TABLE: table}
 
 
 def quote(name: str) -> str:
@@ -389,12 +397,6 @@ def _items(sequence: Any) -> list[Any]:  # noqa: ANN401  (JVM objects)
 def _require_shallow(optimised: Any) -> None:  # noqa: ANN401  (a JVM object)
     if _is_deep(optimised):
         raise Unreadable(f"conditions (CASE) within each other, more than {_DEEPEST} deep")
-
-
-def _require_bytewise(described: str, root: Node) -> None:
-    """Rows are compared by their bytes here, so what compares strings otherwise is for Spark, unless it is done row by row."""
-    if "collat" in described.lower() and not all(isinstance(node, Scan | Project | Filter | Union) for node in walk(root)):
-        raise Unreadable("strings with a collation of their own")
 
 
 def _leaves(whole: Handle) -> tuple[dict[int, str], dict[int, Handle]]:

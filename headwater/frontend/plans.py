@@ -12,20 +12,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import pyarrow as pa
+
 from headwater.algebra import plan
-from headwater.algebra.expressions import Call, Column, Expression, columns_of, walk
+from headwater.algebra.expressions import Call, Column, Expression, columns_of, rewrite, walk
 from headwater.errors import NotSupported
 from headwater.evaluation.duckdb_sql import Untranslatable
 from headwater.evaluation.sessions import MERGED_SESSION
 from headwater.evaluation.windows import window_sql
-from headwater.frontend.expressions import Unreadable, class_name, read_expression
+from headwater.frontend.expressions import Unreadable, class_name, collation_key, read_expression
 from headwater.operators.ordering import is_ordered
-from headwater.schema import arrow_type
+from headwater.schema import COLLATED, arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    import pyarrow as pa
 
     from headwater.algebra.origin import Handle
     from headwater.frontend.expressions import Json
@@ -207,11 +207,31 @@ class _NodeReader:
         visible = self._with_sessions(self.children[0])
         child, keys = self._expressions("groupingExpressions", visible)
         child, outputs = self._expressions("aggregateExpressions", child)
+        if self._is_collated:
+            keys, outputs = self._by_collation(keys, outputs)
         ids = self._named_ids("aggregateExpressions")
         if visible is not self.children[0]:
             _require_not_aggregated(Column(len(visible.ids) - 1, visible.node.types[-1]), outputs)
         node = plan.Aggregate(types=self._types(ids), child=child.node, keys=keys, outputs=outputs, origin=self.origin)
         return Relation(node, ids)
+
+    def _by_collation(
+        self, keys: tuple[Expression, ...], outputs: tuple[Expression, ...]
+    ) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
+        """Groups by collation keys; the string that is the least by its bytes stands for all of its group.
+
+        Spark lets that string stand for them which it meets first, so each of them is an answer.
+        """
+        found = [collation_key(key, self.origin.then("groupingExpressions", i)) for i, key in enumerate(keys)]
+        least = {key: _least(key) for key, by in zip(keys, found, strict=True) if by is not key}
+        if len(least) > 1:
+            raise Unreadable("groups by several strings with collations of their own")
+
+        def stand_in(part: Expression) -> Expression | None:
+            aggregated = isinstance(part, Call) and part.function == "AggregateExpression"
+            return part if aggregated else least.get(part)
+
+        return tuple(found), tuple(rewrite(output, stand_in) for output in outputs)
 
     def _with_sessions(self, child: Relation) -> Relation:
         """What an aggregate groups, its session window merged: Spark does that where it runs a group by a column so marked.
@@ -246,6 +266,8 @@ class _NodeReader:
 
     def _read_window(self) -> Relation:
         child = self.children[0]
+        if self._is_collated:
+            raise Unreadable("window functions of strings with a collation of their own")
         if not self.json["orderSpec"] and isinstance(child.node, plan.Project | plan.Sort):
             numbered = self._numbered_in_order()
             if numbered is not None:
@@ -395,7 +417,24 @@ class _NodeReader:
         raise Unreadable(f"a scalar subquery inside {class_name(self.json)}")
 
     def _order(self, name: str) -> tuple[plan.SortKey, ...]:
-        return tuple(sort_key(expression) for expression in self._plain_expressions(name))
+        order = tuple(sort_key(expression) for expression in self._plain_expressions(name))
+        if not self._is_collated:
+            return order
+        origins = [self.origin.then(name, i).child(0) for i in range(len(order))]
+        return tuple(
+            replace(key, expression=collation_key(key.expression, origin, ordered=True))
+            for key, origin in zip(order, origins, strict=True)
+        )
+
+    @cached_property
+    def _is_collated(self) -> bool:
+        """Whether the node itself reads or makes strings that are compared otherwise than by their bytes."""
+        return COLLATED in json.dumps(self.json)
+
+
+def _least(string: Expression) -> Call:
+    kind = pa.string()
+    return Call("AggregateExpression", (Call("Min", (string,), kind),), kind, (("isDistinct", "false"),))
 
 
 def sort_key(order: Expression) -> plan.SortKey:
