@@ -16,14 +16,15 @@ from headwater.compiler.linear import Engines
 from headwater.compiler.selection import annotated, with_strategy
 from headwater.definitions import Definitions
 from headwater.delta import Delta, one_batch
-from headwater.errors import EvaluationFailed, InvalidOption, InvalidSchema, NotSupported
+from headwater.errors import InvalidOption, InvalidSchema, NotSupported
 from headwater.evaluation.duckdb_sql import Connection
-from headwater.evaluation.spark import SparkEvaluator, failure
+from headwater.evaluation.spark import SparkEvaluator, active, failure
 from headwater.evaluation.stages import typed
 from headwater.frontend.catalyst import Analyser, Query
 from headwater.frontend.origins import Origins
 from headwater.frontend.recompute import Recompute
 from headwater.frontend.recursive import recursive_query
+from headwater.lengths import as_string
 from headwater.operators.recursive.strategy import EAGER, chosen
 from headwater.schema import arrow_of, arrow_schema, loosened, require_readable, require_shallow
 from headwater.sources.attached import Source, at, source_of
@@ -59,16 +60,17 @@ class Engine:
 
     def schema(self, described: str | StructType) -> StructType:
         """A table's columns, from DDL text or as Spark states them."""
-        self._spark()  # parses the text
         if isinstance(described, str):
             require_readable(described)
         try:
-            struct = StructType.fromDDL(described) if isinstance(described, str) else described
+            with active(self._spark()):  # parses the text
+                struct = StructType.fromDDL(described) if isinstance(described, str) else described
         except PySparkException as error:
             raise InvalidSchema(f"{described!r} is not a list of columns and types: {failure(error)}") from error
         if not isinstance(struct, StructType) or not struct.fields:
             raise InvalidSchema("a table has at least one column: name and type, as in 'id BIGINT, name STRING'")
         require_shallow(struct)
+        struct = StructType([as_string(field) for field in struct.fields])
         seen: set[str] = set()
         for field in struct.fields:
             if field.name.lower() in seen:
@@ -159,13 +161,10 @@ class Engine:
     def once(self, session: Session, text: str, now: Catalog, content: Backfill) -> Answer:
         """The answer of a query that gives another one each time, from Spark."""
         entries = {entry.name: entry for entry in now.shown.values()}
-        read = self.analyser.mentioned(text, entries)
+        read = self.analyser.read_by(text, {name: entry.schema for name, entry in entries.items()})
         contents = {name: self._rows(entries[name], content) for name in read}
-        try:
-            schemas = {name: entries[name].schema for name in read}
-            schema, rows = self.recompute.answer(text, schemas, contents, self.analyser.time_zone)
-        except PySparkException as error:
-            raise EvaluationFailed(failure(error)) from error
+        schemas = {name: entries[name].schema for name in read}
+        schema, rows = self.recompute.answer(text, schemas, contents, self.analyser.moment())
         found = typed(rows.columns, arrow_schema(schema).types, rows.num_rows)
         return Answer(session, schema, table_of(Delta.inserting(found), arrow_schema(schema)))
 

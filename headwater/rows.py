@@ -16,6 +16,7 @@ import pyarrow as pa
 from headwater.conversion import Unfit, converted, convertible, require_sound, timed
 from headwater.delta import positional
 from headwater.errors import EvaluationFailed, InvalidRows
+from headwater.lengths import within_lengths
 from headwater.values import column_of, in_zone, is_named, names_in
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ def fitted(rows: pa.RecordBatch, table: Target) -> pa.RecordBatch:
     """Rows of `frame_of`, as Spark hands them over, in the table's types."""
     _require_valid(rows, table)
     columns = [_fit(column, field, table) for column, field in zip(rows.columns, table.arrow, strict=True)]
-    return _sound(pa.RecordBatch.from_arrays(columns, schema=table.rows), table)
+    found = _sound(pa.RecordBatch.from_arrays(columns, schema=table.rows), table)
+    return within_lengths(found, table.arrow, table.name)
 
 
 def sound_column(column: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -9,13 +9,16 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import InvalidSchema
-from headwater.frontend.statements.scanner import is_unicode
+from headwater.errors import InvalidSchema, NotSupported
+from headwater.text import is_unicode
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
+
+# Stands in the name of a type whose strings are not compared by their bytes; Arrow's type does not show it.
+COLLATED = " collate "
 
 
 # Spark's parser takes twice as long for each further level of types, and Python reads them by calls within calls.
@@ -34,14 +37,34 @@ def arrow_of(spark_type: DataType) -> pa.DataType:
     """The Arrow type in which Spark hands over values of this type."""
     from pyspark.sql.pandas.types import to_arrow_type
 
+    if _has_void_keys(spark_type):
+        raise NotSupported(
+            f"Arrow has no type for {spark_type.simpleString()}: the keys of a map are of some type; "
+            "say of which, as in CAST(map() AS MAP<STRING, INT>)"
+        )
     return to_arrow_type(_loose(spark_type), timezone="UTC")
+
+
+def _has_void_keys(spark_type: DataType) -> bool:
+    from pyspark.sql.types import ArrayType, MapType, NullType, StructType
+
+    match spark_type:
+        case MapType():
+            return isinstance(spark_type.keyType, NullType) or _has_void_keys(spark_type.valueType)
+        case ArrayType():
+            return _has_void_keys(spark_type.elementType)
+        case StructType():
+            return any(_has_void_keys(part.dataType) for part in spark_type)
+    return False
 
 
 def arrow_schema(struct: StructType) -> pa.Schema:
     """The Arrow schema of Spark rows, under the users' names."""
     import pyarrow as pa
 
-    return pa.schema([pa.field(field.name, arrow_of(field.dataType)) for field in struct.fields])
+    from headwater.lengths import declared
+
+    return pa.schema([pa.field(field.name, arrow_of(field.dataType)) for field in struct.fields], metadata=declared(struct))
 
 
 def loosened(struct: StructType) -> StructType:
@@ -85,13 +108,19 @@ def require_shallow(struct: StructType) -> None:
 
 def collected(frame: DataFrame) -> pa.Table:
     """The rows of a DataFrame."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import NullType
+
     schema = frame.schema
     loose = loosened(schema)
-    if loose == schema:
+    # What explode(array()) gives is never NULL, because it is never there; Arrow knows no such column.
+    void = [isinstance(field.dataType, NullType) and not field.nullable for field in schema.fields]
+    if loose == schema and not any(void):
         return frame.toArrow()
     # Names may be there twice.
     places = frame.toDF(*(f"c{i}" for i in range(len(schema.fields))))
-    cast = [places[f"c{i}"].cast(field.dataType).alias(f"c{i}") for i, field in enumerate(loose.fields)]
+    columns = [functions.lit(None) if void[i] else places[f"c{i}"] for i in range(len(void))]
+    cast = [columns[i].cast(field.dataType).alias(f"c{i}") for i, field in enumerate(loose.fields)]
     return places.select(*cast).toArrow().rename_columns(schema.names)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 class Reading:
     """One reading of a query by Spark: its text, None for a DataFrame, the columns of the relations that it names, and where.
 
-    `view` is the view that it was made for, None if it was for an answer only.
+    `view` is the view that it was made for, None if it was for an answer only; `settings` are those of the session that change
+    what a query means, where they were not Spark's usual ones.
     """
 
     text: str | None
     relations: tuple[tuple[str, StructType], ...]
     time_zone: str
     view: str | None
+    settings: tuple[tuple[str, str], ...] = field(default=(), metadata={"later": True})
 
 
 class Origin(Protocol):

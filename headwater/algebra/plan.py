@@ -6,17 +6,17 @@ share one dataflow and its state. `types` are the types of the columns a node gi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from headwater.algebra.expressions import Column
+from headwater.algebra.expressions import Call, Column, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
-    from headwater.algebra.expressions import Call, Expression
+    from headwater.algebra.expressions import Expression
     from headwater.algebra.origin import Origin
     from headwater.annotations.fragments import Partition
 
@@ -289,6 +289,24 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in node.children:
         yield from walk(child)
+
+
+def parts(root: Node | None) -> Iterator[Call | Literal | Node]:
+    """All nodes and expressions of a plan that may have an origin."""
+    waiting: list[object] = [root]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, tuple):
+            waiting += part
+        elif is_dataclass(part):
+            if isinstance(part, Call | Literal | Node):
+                yield part
+            waiting += [getattr(part, each.name) for each in fields(part) if each.compare]
+
+
+def is_collated(root: Node) -> bool:
+    """Whether the plan computes with strings that are compared otherwise than by their bytes."""
+    return any(isinstance(part, Call) and part.option("collation") is not None for part in parts(root))
 
 
 def with_children(node: Some, children: Sequence[Node]) -> Some:

@@ -39,10 +39,11 @@ def presented(root: plan.Node) -> Presentation:
     order = []
     for key in node.order:
         if key.expression not in columns:
-            if not isinstance(key.expression, Column):
+            kind = key.expression.type
+            if kind is None:
                 return Presentation(root, len(root.types), ())
             columns.append(key.expression)
-            types.append(key.expression.type)
+            types.append(kind)
         order.append(Order(columns.index(key.expression), key.descending, key.nulls_first))
     if not above and len(columns) == len(below.types):
         return Presentation(below, len(root.types), tuple(order))

@@ -28,6 +28,7 @@ from headwater.evaluation.functions import (
 )
 from headwater.evaluation.functions.literals import INTERVALS, UNKNOWN, literal
 from headwater.evaluation.functions.rule import DURATION, MACROS, RULES, Typed, Untranslatable, sql_type
+from headwater.evaluation.settings import only_spark_knows
 
 if TYPE_CHECKING:
     import duckdb
@@ -136,8 +137,8 @@ def _call(call: Call, arguments: tuple[Typed, ...]) -> Typed:
     rule = RULES.get(call.function)
     if rule is None:
         raise Untranslatable(f"no rule for {call.function}")
-    if call.option("collation") is not None:
-        raise Untranslatable(f"{call.function} under a collation")
+    if (reason := only_spark_knows(call)) is not None:
+        raise Untranslatable(f"{call.function} {reason}")
     if any(argument.type == UNKNOWN for argument in arguments) and call.function not in INTERVALS:
         raise Untranslatable(f"{call.function} of a constant without a type")
     translated = rule(call, arguments)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from headwater.algebra.expressions import Call, Column, Expression, Literal
 from headwater.evaluation.duckdb_sql import Untranslatable, translate
 from headwater.evaluation.functions.rule import sql_type
+from headwater.evaluation.settings import only_spark_knows
 from headwater.operators.ordering import is_ordered
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def window_sql(node: Window) -> str:
 def _function(expression: Expression, kind: pa.DataType) -> str:
     if not (isinstance(expression, Call) and expression.function == "WindowExpression"):
         raise Untranslatable("a window expression of an unknown shape")
+    if (reason := only_spark_knows(expression)) is not None:
+        raise Untranslatable(f"a window {reason}")
     function, specification = expression.arguments
     assert isinstance(function, Call)
     assert isinstance(specification, Call)

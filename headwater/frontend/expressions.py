@@ -19,7 +19,9 @@ from uuid import uuid4
 import pyarrow as pa
 
 from headwater.algebra.expressions import Call, Column, Expression, Literal
-from headwater.schema import arrow_type
+from headwater.errors import NotSupported
+from headwater.evaluation.settings import asked_while_running
+from headwater.schema import COLLATED, arrow_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +56,7 @@ _NUMBERS |= {
     ("XxHash64", "seed"),
     ("Murmur3Hash", "seed"),
 }
+_EQUALITIES = {"EqualTo", "EqualNullSafe"}
 _serial = itertools.count()
 
 
@@ -104,6 +107,8 @@ class _Reader:
         for ordinal in range(node["num-children"]):
             collated = collated or _collated(self.nodes[at])
             argument, at = self.read(at, origin and origin.child(ordinal))
+            # Most functions do not state their type: what a collated argument gives may be collated, too.
+            collated = collated or (argument.option("collation") if isinstance(argument, Call) else None)
             arguments.append(argument)
         if name == "Alias":
             return arguments[0], at
@@ -112,6 +117,11 @@ class _Reader:
         options = self._options(name, node, origin)
         if collated:
             options["collation"] = collated
+            if name in _EQUALITIES and origin is not None:
+                arguments = [collation_key(part, origin.child(i)) for i, part in enumerate(arguments)]
+        settings = () if origin is None or origin.reading is None else asked_while_running(origin.reading.settings)
+        if settings:
+            options["settings"] = settings
         pairs = tuple(sorted((key, json.dumps(value, sort_keys=True)) for key, value in options.items()))
         return Call(name, tuple(arguments), _stated_type(node), pairs, origin), at
 
@@ -178,6 +188,22 @@ class _Reader:
         return self.found[steps]
 
 
+def collation_key(expression: Expression, origin: Handle, *, ordered: bool = False) -> Expression:
+    """What stands for a value where rows are compared by their bytes: equal, and ordered, as the value is by its collation.
+
+    `GROUP BY c`   gives   `GROUP BY CollationKey(c)`
+    """
+    kind = origin.get().dataType()
+    stated = kind.json()
+    if COLLATED not in stated:
+        return expression
+    if not kind.typeName().startswith("string"):
+        raise Unreadable("nested values with strings inside that have a collation of their own, as keys")
+    if kind.supportsBinaryEquality() and not ordered:
+        return expression
+    return Call("CollationKey", (expression,), pa.binary(), (("collation", stated),))
+
+
 def _stated_type(node: Json) -> pa.DataType | None:
     """The type that the node itself states, None if it states none or one that Arrow does not know."""
     from pyspark.errors import PySparkException
@@ -187,14 +213,14 @@ def _stated_type(node: Json) -> pa.DataType | None:
         return None
     try:
         return arrow_type(stated)
-    except (PySparkException, ValueError):
+    except (PySparkException, ValueError, NotSupported):
         return None
 
 
 def _collated(node: Json) -> str | None:
     """The type, if it compares strings otherwise than by their bytes; Arrow's type would not show it."""
     stated = json.dumps(node.get("dataType"))
-    return stated if " collate " in stated else None
+    return stated if COLLATED in stated else None
 
 
 def _shown(spark: Any, key: str) -> Any:  # noqa: ANN401  (an object of the JVM)

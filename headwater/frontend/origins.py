@@ -15,13 +15,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from headwater.algebra.expressions import Call, Literal
-from headwater.algebra.plan import Node, Opaque, cut
+from headwater.algebra.plan import Node, Opaque, cut, parts
 from headwater.errors import HeadwaterError, LostQuery
 from headwater.frontend.expressions import USER_FUNCTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from headwater.algebra.origin import Origin, Reading, Way
     from headwater.frontend.catalyst import Analyser
 
@@ -69,7 +67,7 @@ class Origins:
                 f"Register the functions that it calls, or create the view again. Spark says: {error}"
             ) from error
         places: Places = {}
-        for part in _parts(root):
+        for part in parts(root):
             if part.origin is not None:
                 places.setdefault(_meaning(part), {})[part.origin.steps] = part.origin
         return places
@@ -123,16 +121,3 @@ def _told(value: object) -> str:
         else:
             told.append(_PASSING.sub("", repr(part)))
     return "\n".join(told)
-
-
-def _parts(root: Node | None) -> Iterator[Part]:
-    """All nodes and expressions of a plan that may have an origin."""
-    waiting: list[object] = [root]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, tuple):
-            waiting += part
-        elif is_dataclass(part):
-            if isinstance(part, Call | Literal | Node):
-                yield part
-            waiting += [getattr(part, each.name) for each in fields(part) if each.compare]

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 
 from headwater.delta import one_batch
-from headwater.errors import EvaluationFailed
-from headwater.evaluation.spark import failure
+from headwater.evaluation.spark import active, spark_failing
 from headwater.evaluation.stages import typed
 from headwater.frontend.catalyst import Analyser, quote
 from headwater.schema import collected, loosened
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from headwater.algebra.origin import Reading
     from headwater.algebra.plan import Types
     from headwater.frontend.catalyst import Query
 
@@ -35,25 +34,27 @@ class Recompute:
     def __call__(
         self, query: Query, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch]
     ) -> pa.RecordBatch:
-        try:
-            if query.text is not None:
-                return one_batch(self.answer(query.text, schemas, contents, query.reading.time_zone)[1])
+        if query.text is not None:
+            return one_batch(self.answer(query.text, schemas, contents, query.reading)[1])
+        with spark_failing(), active(self.spark()):
             frames = {name: self.frame(schemas[name], rows) for name, rows in contents.items()}
             logical = self.analyser.with_rows(query.analysed, frames)
-            return one_batch(collected(self.analyser.dataset(self.spark(), logical)))
-        except PySparkException as error:
-            raise EvaluationFailed(failure(error)) from error
+            with self.analyser.naming:
+                session = self.analyser.session_of(query.reading)
+            return one_batch(collected(self.analyser.dataset(session, logical)))
 
     def answer(
-        self, text: str, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch | DataFrame], time_zone: str
+        self, text: str, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch | DataFrame], moment: Reading
     ) -> tuple[StructType, pa.Table]:
-        """The answer of SQL, read in a time zone, over the given rows, and its columns."""
-        frames = {name: self.frame(schemas[name], rows)._jdf.queryExecution().analyzed() for name, rows in contents.items()}
-        with self.analyser.in_zone(time_zone) as session:
-            for name, frame in frames.items():
-                self.analyser.dataset(session, frame).createOrReplaceTempView(quote(name))
-            found = session.sql(text)
-        return loosened(found.schema), collected(found)
+        """The answer of SQL, under the time zone and the settings of a moment, over the given rows, and its columns."""
+        with spark_failing(), active(self.spark()):
+            frames = {name: self.frame(schemas[name], rows)._jdf.queryExecution().analyzed() for name, rows in contents.items()}
+            with self.analyser.naming:
+                session = self.analyser.session_of(moment)
+                for name, frame in frames.items():
+                    self.analyser.dataset(session, frame).createOrReplaceTempView(quote(name))
+                found = session.sql(text)
+            return loosened(found.schema), collected(found)
 
     def frame(self, schema: StructType, rows: pa.RecordBatch | DataFrame) -> DataFrame:
         """Rows of the engine as a DataFrame under the users' names."""

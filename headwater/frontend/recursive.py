@@ -14,19 +14,19 @@ A recursion that stands in parentheses within a query is put together first, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import NullType, StructField, StructType
 
 from headwater.algebra import plan
-from headwater.algebra.origin import Reading
 from headwater.algebra.plan import Fixpoint, Join, Limits, Node, Recursive, Scan
 from headwater.errors import InvalidQuery, NotSupported, UnknownName
 from headwater.frontend.catalyst import Query
 from headwater.frontend.statements import parse_query
 from headwater.frontend.statements.ctes import Recursion, read_recursion, recursions_within
+from headwater.schema import COLLATED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +60,8 @@ def composed(
     main = composing.analysed("the query", recursion.query)
     named = tuple((name, schema) for name, schema in relations.items() if name in composing.sources)
     root = composing.placed(main)
-    return Query(Reading(text, named, analyser.time_zone, view), main.schema, frozenset(composing.sources), root)
+    reading = replace(analyser.moment(text, view), relations=named)
+    return Query(reading, main.schema, frozenset(composing.sources), root)
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,11 @@ class _Composing:
         query = self._analyser.sql(text, {**self._tables, **known, **(schemas or {})}, self._view)
         if query.root is None:
             raise NotSupported(f"{what} has {query.unreadable}, which cannot stand beside WITH RECURSIVE")
+        if plan.is_collated(query.root) or any(COLLATED in kind for kind in _types(query.schema)):
+            raise NotSupported(
+                f"{what} has strings with a collation of their own, which cannot stand beside WITH RECURSIVE; "
+                "give them the collation UTF8_BINARY in the query, and compare lower(x) instead of x"
+            )
         self.sources |= {name for name in query.sources if name.lower() not in self._names and name.lower() not in self._known}
         return query
 

@@ -15,6 +15,7 @@ from headwater.compiler.dataflow import in_order
 from headwater.conversion import timed
 from headwater.delta import positional
 from headwater.errors import LostState
+from headwater.interrupts import uninterrupted
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import NOTHING_OUTSIDE, Backfill
 from headwater.runtime.lifetimes import is_hidden, times_of
@@ -268,6 +269,7 @@ class Snapshot:
             f"the state of view {entry.name!r} was in a file that is damaged; repair({entry.name!r}) builds it again"
         )
 
+    @uninterrupted
     def contents(self, entry: Entry) -> Delta:
         """The rows of a table or view, consolidated."""
         if isinstance(entry, TableEntry) and entry.attached is not None:

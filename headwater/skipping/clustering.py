@@ -9,8 +9,8 @@ from pyspark.errors import PySparkException
 
 from headwater.errors import EvaluationFailed, InvalidOption, InvalidTarget
 from headwater.evaluation.spark import failure
-from headwater.frontend.statements.scanner import is_unicode
 from headwater.skipping.partitioning import column_of
+from headwater.text import is_unicode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,6 +15,7 @@ import pyarrow as pa
 from headwater.annotations.fragments import Partition, equi_depth, is_partitionable
 from headwater.delta import one_batch
 from headwater.errors import EvaluationFailed, InvalidOption, NotSupported, UnknownName
+from headwater.schema import COLLATED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,7 @@ def column_of(table: TableEntry, column: str) -> int:
         raise UnknownName(f"table {table.name!r} has no column {column!r}; it has {', '.join(table.arrow.names)}")
     place = names.index(column.lower())
     kind = table.arrow.types[place]
-    if not is_partitionable(kind) or " collate " in table.schema.fields[place].dataType.simpleString().lower():
+    if not is_partitionable(kind) or COLLATED in table.schema.fields[place].dataType.simpleString():
         raise NotSupported(
             f"table {table.name!r} cannot be cut by {column!r}: ranges are of numbers, dates, timestamps and strings, "
             f"not of {table.schema.fields[place].dataType.simpleString()}"

@@ -150,6 +150,8 @@ def constant(value: pa.Scalar, kind: DataType) -> Column:
 
 def is_possible(root: plan.Node) -> bool:
     """Whether Spark can be given the plan with its accesses replaced, and gives the answer that the engine gives."""
+    if plan.is_collated(root):
+        return False
     for node in plan.walk(root):
         if isinstance(node, plan.Opaque | plan.Fixpoint | plan.Recursive):
             return False

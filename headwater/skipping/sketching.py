@@ -64,6 +64,8 @@ def wanted(now: Catalog, query: Query, on: On) -> list[Access]:
     """The accesses that are named by tables and columns."""
     if query.root is None:
         raise NotSupported(f"a sketch needs a plan that Headwater can read, and this query has {query.unreadable}")
+    if plan.is_collated(query.root):
+        raise NotSupported("a sketch compares strings by their bytes, and this query has some with a collation of their own")
     if not isinstance(on, Mapping) or not on:
         raise InvalidOption('on says which tables are sketched by which columns, as in on={"sales": "price"}')
     scans = scans_of(query.root)

@@ -26,16 +26,18 @@ from headwater.errors import (
     NullKey,
     UnknownName,
 )
-from headwater.frontend.statements.scanner import is_unicode
+from headwater.lengths import DECLARED
+from headwater.redaction import shown_cause
 from headwater.rows import Columns, fitted
 from headwater.runtime.outside import Outside, Place
 from headwater.schema import arrow_schema
+from headwater.text import is_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
     from headwater.operators.operator import Key
 
@@ -60,12 +62,17 @@ class Source:
         try:
             found = self.read().schema
         except PySparkException as error:
-            raise UnknownName(f"Spark cannot read {self.place or 'the rows'}: {failure(error)}") from error
-        return StructType([StructField(field.name, field.dataType) for field in found.fields])
+            raise UnknownName(f"Spark cannot read {self.place or 'the rows'}: {failure(error)}") from shown_cause(error)
+        return StructType([StructField(f.name, f.dataType, metadata=_declared_length(f)) for f in found.fields])
 
     def outside(self, name: str, schema: StructType, key: Key | None) -> Outside:
         """The rows, for a table of these columns."""
         return Outside(Columns(name, arrow_schema(schema)), schema, key, self.read, self.place)
+
+
+def _declared_length(field: StructField) -> dict[str, str]:
+    """What is kept of the metadata of a column: the length of a CHAR or VARCHAR."""
+    return {DECLARED: field.metadata[DECLARED]} if DECLARED in (field.metadata or {}) else {}
 
 
 def source_of(spark: Callable[[], SparkSession], source: object, form: str | None) -> Source:
@@ -126,7 +133,7 @@ def require_sound(outside: Outside) -> None:
         if key:
             _require_distinct(outside, frame, key)
     except PySparkException as error:
-        raise EvaluationFailed(failure(error)) from error
+        raise EvaluationFailed(failure(error)) from shown_cause(error)
 
 
 def _require_fitting(outside: Outside, frame: DataFrame) -> None:

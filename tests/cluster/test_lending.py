@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from oracle import Oracle, bag_difference, rows_of
+from patience import wait_until
 from test_loading import EVERYTHING
 
 import headwater as hw
@@ -76,15 +77,14 @@ def test_files_go_when_no_plan_needs_them(s: hw.Session, spark: SparkSession) ->
 
 def wait_until_gone(s: hw.Session, spark: SparkSession) -> None:
     import gc
-    import time
 
-    end = time.monotonic() + 60
-    while lent(s) and time.monotonic() < end:
+    def is_gone() -> bool:
         gc.collect()
         spark.sparkContext._jvm.System.gc()
-        time.sleep(0.2)
         s._lending._recall()
-    assert not lent(s)
+        return not lent(s)
+
+    wait_until(is_gone, pause=0.2)
 
 
 def test_an_ordered_view_is_sorted_by_spark(s: hw.Session, spark: SparkSession) -> None:

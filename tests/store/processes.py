@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from patience import PATIENCE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -72,9 +74,9 @@ class Process:
         lines = text.split("\n")[:-1]
         return [json.loads(line) for line in lines[-last:]]
 
-    def wait_for(self, key: str, times: int = 1, timeout: float = 60) -> dict[str, Any]:
+    def wait_for(self, key: str, times: int = 1) -> dict[str, Any]:
         """Waits until it has said something so many times."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + PATIENCE
         while True:
             found = [said for said in self.said() if key in said]
             if len(found) >= times:
@@ -101,10 +103,10 @@ class Process:
     def _threads(self) -> Iterator[Path]:
         return Path(f"/proc/{self.number}/task").glob("*/stat")
 
-    def wait(self, timeout: float = 60) -> None:
+    def wait(self) -> None:
         """Until it has ended."""
         if self._handle is not None:
-            ended, _, _ = select.select([self._handle], [], [], timeout)
+            ended, _, _ = select.select([self._handle], [], [], PATIENCE)
             assert ended, "it goes on and on"
             os.close(self._handle)
             self._handle = None

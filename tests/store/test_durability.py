@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import shutil
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 import shop
 from broken_disks import BreakingDisk, ForgetfulDisk, Fuse, TornDisk
 from kept_tables import Directory, Work, bury, check
+from patience import wait_until
 from test_full_disks import full
 
 import headwater as hw
@@ -19,7 +19,6 @@ from headwater.store import store
 from headwater.store.disk import LocalDisk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from processes import Processes
@@ -95,13 +94,6 @@ def test_what_is_left_when_the_power_goes(tmp_path: Path, monkeypatch: pytest.Mo
     check(again)
     again.close()
     directory.close()
-
-
-def wait_until(done: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_async_is_certain_soon(tmp_path: Path) -> None:

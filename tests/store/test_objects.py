@@ -7,13 +7,13 @@ import socket
 import subprocess
 from contextlib import closing
 from threading import Barrier, Thread
-from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 import oracle
 import pytest
 from broken_disks import Fuse, Killed
 from kept_tables import Directory, Work, check, killed, made, reopened
+from patience import wait_until
 from pretended_objects import BreakingObjectDisk, Objects, disk_of
 from pyarrow.fs import FileSystem
 from small_tables import bag
@@ -226,6 +226,14 @@ def test_places() -> None:
         disk_at("carrier-pigeon://loft/shop")
 
 
+def answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
 @pytest.fixture
 def bucket() -> Iterator[str]:
     """A bucket that is reached by the protocol of S3, if the server of moto is installed: `pip install moto[server]`."""
@@ -238,14 +246,7 @@ def bucket() -> Iterator[str]:
         [server, "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        end = monotonic() + 60
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                assert monotonic() < end
-                sleep(0.1)
+        wait_until(lambda: answers(port))
         options = f"scheme=http&endpoint_override=127.0.0.1:{port}&region=us-east-1&allow_bucket_creation=true"
         FileSystem.from_uri(f"s3://key:secret@bucket?{options}")[0].create_dir("bucket")
         yield f"s3://key:secret@bucket/NAME?{options}"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 import shop
 from broken_disks import BreakingDisk, Fuse
 from kept_tables import Directory, Work, made
+from patience import wait_until
 from small_tables import bag
 from test_full_disks import full
 
@@ -41,7 +41,12 @@ def check_seen(reader: Process) -> int:
     return len(changed)
 
 
-def follow(directory: Path, processes: Processes, rounds: int, seconds: float) -> int:
+def seen(reader: Process) -> int:
+    return len({said["epoch"] for said in reader.said()})
+
+
+def follow(directory: Path, processes: Processes, rounds: int, epochs: int) -> int:
+    """Every other writer is killed when all readers have seen so many more epochs of its."""
     readers = [processes.start("read", directory) for _ in range(2)]
     for reader in readers:
         reader.wait_for("epoch")
@@ -50,27 +55,26 @@ def follow(directory: Path, processes: Processes, rounds: int, seconds: float) -
         writer = processes.start("pairs", directory, seed=number, fold=1500, steps=None if number % 2 else 30)
         writer.wait_for("epoch")
         if number % 2:
-            time.sleep(seconds)
+            for reader in readers:
+                wanted = seen(reader) + epochs
+                wait_until(lambda reader=reader, wanted=wanted: seen(reader) >= wanted)
             writer.kill()
         else:
             writer.wait_for("closed")
         last = max(said["epoch"] for said in writer.said() if "epoch" in said)
     for reader in readers:
-        end = time.monotonic() + 30
-        while reader.said()[-1]["epoch"] < last:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        wait_until(lambda reader=reader: reader.said()[-1]["epoch"] >= last)
         reader.kill()
     return min(map(check_seen, readers))
 
 
 def test_readers_see_whole_epochs(directory: Path, processes: Processes) -> None:
-    assert follow(directory, processes, rounds=4, seconds=1) > 10
+    assert follow(directory, processes, rounds=4, epochs=5) >= 10
 
 
 @pytest.mark.slow
 def test_readers_see_whole_epochs_for_long(directory: Path, processes: Processes) -> None:
-    assert follow(directory, processes, rounds=40, seconds=2) > 200
+    assert follow(directory, processes, rounds=40, epochs=10) >= 200
 
 
 @pytest.mark.parametrize("meanwhile", [1, 2])

@@ -16,6 +16,7 @@ from headwater.evaluation.kernels import arithmetic, casts, comparison, conditio
 from headwater.evaluation.kernels.constants import literal
 from headwater.evaluation.kernels.frames import Frame, Unusual, Validity, both, is_fixed, loader
 from headwater.evaluation.kernels.rule import KERNELS, NULL_TOLERANT, Kernel
+from headwater.evaluation.settings import only_spark_knows
 
 __all__ = ["Frame", "Kernel", "Unusual", "Validity", "both", "compile_kernel", "functions"]
 
@@ -58,8 +59,8 @@ def _call(call: Call, arguments: tuple[Kernel, ...]) -> Kernel:
     rule = KERNELS.get(call.function)
     if rule is None:
         raise Untranslatable(f"no kernel for {call.function}")
-    if call.option("collation") is not None:
-        raise Untranslatable(f"{call.function} under a collation")
+    if (reason := only_spark_knows(call)) is not None:
+        raise Untranslatable(f"{call.function} {reason}")
     if all(argument.constant is not None for argument in arguments):
         raise Untranslatable(f"{call.function} of constants alone")
     if call.function not in NULL_TOLERANT and any(argument.null for argument in arguments):

@@ -27,7 +27,8 @@ from headwater.frontend.datalog.syntax import (
     Rule,
     Variable,
 )
-from headwater.frontend.statements.scanner import is_unicode, place
+from headwater.frontend.statements.scanner import place
+from headwater.text import is_unicode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from headwater.errors import InvalidQuery
+from headwater.text import HALVES
 
 _BLANK = " \t\n\f\r\u000b\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000"
 _TOKEN = re.compile(
@@ -26,7 +27,6 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _COMMENT_EDGE = re.compile(r"/\*(?!\+)|\*/")
-_HALVES = re.compile("[\ud800-\udfff]")
 _UNFINISHED = {"'": "string", '"': "string", "`": "name in backquotes"}
 CLOSING = (")", "]", "}")
 _CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
@@ -41,11 +41,6 @@ class Token:
     end: int
     depth: int
     word: str
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a text can be written down: Python's may have halves of surrogate pairs, which are no characters."""
-    return text.isascii() or not _HALVES.search(text)
 
 
 def scan(text: str) -> list[Token]:
@@ -82,7 +77,7 @@ def scan(text: str) -> list[Token]:
 def _require_text(text: str) -> None:
     if not isinstance(text, str):
         raise InvalidQuery(f"a query or statement is text, not {type(text).__name__}")
-    half = None if text.isascii() else _HALVES.search(text)
+    half = None if text.isascii() else HALVES.search(text)
     if half is not None:
         raise InvalidQuery(f"{half.group()!r} is half of a surrogate pair and no character ({place(text, half.start())})")
 

@@ -2,7 +2,7 @@
 
     Δ(L ⋈ R)  =  ΔL ⋈ R  +  L' ⋈ ΔR        weights multiply
 
-Rows may have hidden columns behind those that are joined, which are put together, one by one: there a derivation travels along.
+Rows may have a hidden column behind those that are joined, in which a derivation travels along: first the left, then the right.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class WeightedJoin:
             for partner, other in partners.get(key, {}).items():
                 pair = kept + partner[:theirs] if side == 0 else partner[:theirs] + kept
                 if self._hidden:
-                    pair = (*pair, row[-1] + partner[-1])
+                    # Left before right, whichever arrived: a deletion must name the derivation as the insertion did.
+                    pair = (*pair, row[-1] + partner[-1] if side == 0 else partner[-1] + row[-1])
                 found.append((pair, weight * other, place))
         return found
 

@@ -19,7 +19,7 @@ TEXT = pa.string()
 Link = tuple[Any, Any]
 
 
-def _picking(*columns: int) -> Fused:
+def picking(*columns: int) -> Fused:
     below = Node(types=(TEXT,) * 4)
     node = Project(types=(TEXT,) * len(columns), child=below, expressions=tuple(Column(i, TEXT) for i in columns))
     engines: Any = None
@@ -31,7 +31,7 @@ NETWORK = Network(
         Read(-1),
         Read(0),
         Meet((0, 1), ((1,), (0,)), (False,), (2, 2), (TEXT,) * 4, None, (False, True)),
-        Apply(2, _picking(0, 3)),
+        Apply(2, picking(0, 3)),
         Gather((0, 3)),
     ),
     bodies=(4,),

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reachability import closure
 from reachability import settings as of_reachability
+from same_generation import same_generation
+from same_generation import settings as of_same_generation
 
 from headwater.annotations.absorption import Functions
 from headwater.errors import RecursionLimit
@@ -22,19 +24,23 @@ from headwater.operators.recursive.places import Counters
 from headwater.operators.recursive.relative import Relative
 
 STRATEGIES: dict[str, Any] = {
-    "lazy": lambda shards: Absorption(of_reachability(shards)),
-    "eager": lambda shards: Absorption(of_reachability(shards, batch=1)),
-    "batched": lambda shards: Absorption(of_reachability(shards, batch=3)),
-    "at intervals": lambda shards: Absorption(of_reachability(shards, interval=1e-5)),
-    "relative": lambda shards: Relative(of_reachability(shards)),
-    "dred": lambda shards: DRed(of_reachability(shards)),
-    "recompute": lambda shards: Recompute(of_reachability(shards)),
+    "lazy": lambda program, shards: Absorption(program(shards)),
+    "eager": lambda program, shards: Absorption(program(shards, batch=1)),
+    "batched": lambda program, shards: Absorption(program(shards, batch=3)),
+    "at intervals": lambda program, shards: Absorption(program(shards, interval=1e-5)),
+    "relative": lambda program, shards: Relative(program(shards)),
+    "dred": lambda program, shards: DRed(program(shards)),
+    "recompute": lambda program, shards: Recompute(program(shards)),
+}
+PROGRAMS: dict[str, Any] = {
+    "reachability": (of_reachability, closure),
+    "same generation": (of_same_generation, same_generation),
 }
 EVERY = list(product("abcde", "abcde"))
 toggles = st.lists(st.lists(st.sampled_from(EVERY), min_size=1, max_size=6, unique=True), min_size=1, max_size=12)
 
 
-def followed(strategy: Any, script: list[list[tuple[str, str]]]) -> None:
+def followed(strategy: Any, script: list[list[tuple[str, str]]], oracle: Any) -> None:
     """Each transaction turns links: those that are there go, the others come."""
     links: set[Any] = set()
     answer: set[Any] = set()
@@ -46,14 +52,21 @@ def followed(strategy: Any, script: list[list[tuple[str, str]]]) -> None:
         assert not answer & set(appeared)
         assert set(vanished) <= answer
         answer = (answer | set(appeared)) - set(vanished)
-        assert answer == closure(links)
+        assert answer == oracle(links)
 
 
+@pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("name", STRATEGIES)
 @settings(max_examples=60)
 @given(script=toggles, shards=st.sampled_from([None, 1, 2, 5]))
-def test_equal_to_a_plain_fixpoint(name: str, script: list[list[tuple[str, str]]], shards: int | None) -> None:
-    followed(STRATEGIES[name](shards), script)
+def test_equal_to_a_plain_fixpoint(name: str, program: str, script: list[list[tuple[str, str]]], shards: int | None) -> None:
+    made, oracle = PROGRAMS[program]
+    followed(STRATEGIES[name](made, shards), script, oracle)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_deletion_finds_what_two_joins_stored(name: str) -> None:
+    followed(STRATEGIES[name](of_same_generation, 1), [[("a", "a")], [("b", "a"), ("a", "a")]], same_generation)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -62,7 +75,7 @@ def test_a_dense_graph_that_is_built_and_taken_down(name: str) -> None:
     nodes = "abcdefgh"
     links = [(a, b) for a in nodes for b in nodes if chance.random() < 0.35]
     script = [[link] for link in links] + [[link] for link in chance.sample(links, len(links))]
-    followed(STRATEGIES[name](4), script)
+    followed(STRATEGIES[name](of_reachability, 4), script, closure)
 
 
 def test_functions_of_eager_absorption_are_exact() -> None:
