@@ -148,8 +148,8 @@ class _NodeReader:
         child = self.children[0]
         generator = read_expression(self.json["generator"], child.column, None, self.origin.then("generator"))
         if isinstance(generator, Call) and generator.function == "PythonUDTF":
-            # It may look at all rows of a partition, as it does where it is given a TABLE.
-            return self._opaque(f"the table function {self.json['generator'][0]['name']}")
+            # It sees the partitions that the plan below makes: all rows of a TABLE that it is given, or of each key of it.
+            raise Unreadable(f"the table function {self.json['generator'][0]['name']}, written in Python")
         ids = tuple(attribute for attribute, _ in self._output)
         made = {attribute[0]["exprId"]["id"] for attribute in self.json["generatorOutput"]}
         kept = tuple(child.ids.index(attribute) for attribute in ids[: len(ids) - len(made)])
