@@ -215,7 +215,7 @@ QUERIES: dict[str, tuple[type[hw.HeadwaterError], str]] = {
     "SELECT now(), x FROM sales": (hw.NonDeterministic, "Now"),
     "SELECT current_date() FROM sales": (hw.NonDeterministic, "CurrentDate"),
     "SELECT * FROM sales TABLESAMPLE (10 PERCENT)": (hw.NonDeterministic, "Sample"),
-    "SELECT monotonically_increasing_id() FROM sales": (hw.NonDeterministic, "MonotonicallyIncreasingID"),
+    "SELECT monotonically_increasing_id() FROM sales": (hw.NonDeterministic, "monotonically_increasing_id"),
     "SELECT (SELECT max(x) FROM sales WHERE rand() < 2) AS m": (hw.NonDeterministic, "Rand"),
     "SELECT * FROM mine": (hw.UnknownName, "`mine`"),
 }
