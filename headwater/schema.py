@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from headwater.errors import EvaluationFailed
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
@@ -51,6 +53,17 @@ def loosened(struct: StructType) -> StructType:
 
 def collected(frame: DataFrame) -> pa.Table:
     """The rows of a DataFrame."""
+    import pyarrow as pa
+
+    try:
+        return _collected(frame)
+    except pa.ArrowException as error:
+        raise EvaluationFailed(
+            f"Spark cannot hand over rows of {frame.schema.simpleString()} (a VARIANT that is NULL is one such case): {error}"
+        ) from error
+
+
+def _collected(frame: DataFrame) -> pa.Table:
     schema = frame.schema
     loose = loosened(schema)
     if loose == schema:
