@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from headwater.boundary import bounded
 from headwater.operators.ordering import sorted_rows
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from headwater.delta import Delta
     from headwater.operators.ordering import Order
+    from headwater.runtime.history import Changed
     from headwater.session import Session
 
 
@@ -37,10 +40,39 @@ def change_table(delta: Delta, names: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=names.append(pa.field("_weight", pa.int64())))
 
 
+def rows_of_changes(changes: pa.Table) -> pa.Table:
+    """Rows that came, each as often as its weight says."""
+    weights = changes.column("_weight").to_numpy()
+    return changes.drop_columns(["_weight"]).take(pa.array(np.repeat(np.arange(len(weights)), weights)))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an epoch changed in a view, as tables with a column `_weight`."""
+
+    epoch: int
+    changes: pa.Table
+    former: pa.Table | None
+    """Set if the epoch gave the view other columns: the rows it had, under those of before; `changes` then has all rows."""
+    anew: bool
+    """Whether the view came to be with this epoch, so that it cannot be told what one of its name was before."""
+
+    @staticmethod
+    def of(changed: Changed, names: pa.Schema) -> Told:
+        *former, came = (change_table(delta, columns) for delta, columns in changed.parts(names))
+        return Told(changed.epoch, came, former[0] if former else None, changed.anew)
+
+    @property
+    def tables(self) -> list[pa.Table]:
+        """What went under former columns, and what changed under its present ones, if anything did."""
+        return [table for table in (self.former, self.changes) if table is not None and table.num_rows]
+
+
 def _repeated(rows: Delta) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.repeat(np.arange(len(rows)), rows.weights)
 
 
+@bounded
 class Answer:
     """The answer of a query at one epoch."""
 

@@ -11,7 +11,13 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Exact live views of Spark queries over tables that change.")
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    # Locals may have a password in them.
+    pretty_exceptions_show_locals=False,
+    help="Exact live views of Spark queries over tables that change.",
+)
 
 Directory = Annotated[
     str, typer.Argument(metavar="DIR", help="A Headwater directory: its path, or the URI of an object store.")
@@ -138,7 +144,7 @@ def run(file: Description) -> None:
         from headwater.pipelines import running
 
         try:
-            running.run(file.read_text(encoding="utf-8"), file.absolute().parent, typer.echo)
+            running.run(file, typer.echo)
         except KeyboardInterrupt:
             typer.echo("stopped")
 

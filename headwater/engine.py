@@ -16,7 +16,7 @@ from headwater.compiler.linear import Engines
 from headwater.compiler.selection import annotated, with_strategy
 from headwater.definitions import Definitions
 from headwater.delta import Delta, one_batch
-from headwater.errors import EvaluationFailed, InvalidOption, InvalidSchema, NotSupported
+from headwater.errors import InvalidOption, InvalidSchema, NotSupported
 from headwater.evaluation.duckdb_sql import Connection
 from headwater.evaluation.spark import SparkEvaluator, active, failure
 from headwater.evaluation.stages import typed
@@ -158,13 +158,10 @@ class Engine:
     def once(self, session: Session, text: str, now: Catalog, content: Backfill) -> Answer:
         """The answer of a query that gives another one each time, from Spark."""
         entries = {entry.name: entry for entry in now.shown.values()}
-        read = self.analyser.mentioned(text, entries)
+        read = self.analyser.read_by(text, {name: entry.schema for name, entry in entries.items()})
         contents = {name: self._rows(entries[name], content) for name in read}
-        try:
-            schemas = {name: entries[name].schema for name in read}
-            schema, rows = self.recompute.answer(text, schemas, contents, self.analyser.moment())
-        except PySparkException as error:
-            raise EvaluationFailed(failure(error)) from error
+        schemas = {name: entries[name].schema for name in read}
+        schema, rows = self.recompute.answer(text, schemas, contents, self.analyser.moment())
         found = typed(rows.columns, arrow_schema(schema).types, rows.num_rows)
         return Answer(session, schema, table_of(Delta.inserting(found), arrow_schema(schema)))
 

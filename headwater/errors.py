@@ -7,17 +7,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from headwater.redaction import redacted
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 class HeadwaterError(Exception):
-    """Base of all errors; `code` is stable across releases, the message is for people."""
+    """Base of all errors; `code` is stable across releases, the message is for people, and has no password in it."""
 
     code: ClassVar[str] = "ERROR"
 
     def __init__(self, message: str) -> None:
-        super().__init__(f"[{self.code}] {message}")
+        super().__init__(f"[{self.code}] {redacted(message)}")
+
+
+class InternalError(HeadwaterError):
+    """A defect of Headwater: something failed that should not, or not so. The error itself is the cause of this one."""
+
+    code = "INTERNAL_ERROR"
 
 
 class UnknownName(HeadwaterError):
@@ -33,7 +41,7 @@ class NameTaken(HeadwaterError):
 
 
 class InvalidName(HeadwaterError):
-    """A name that no table or view can have."""
+    """A name that no table, view, stream or export can have."""
 
     code = "INVALID_NAME"
 
@@ -54,6 +62,12 @@ class InvalidRows(HeadwaterError):
     """Rows that do not fit the table they are meant for."""
 
     code = "INVALID_ROWS"
+
+
+class UnrepresentableValue(HeadwaterError):
+    """Values of an answer that Python or pandas does not have: years outside 1 to 9999, text that is no UTF-8."""
+
+    code = "UNREPRESENTABLE_VALUE"
 
 
 class NullKey(HeadwaterError):
@@ -179,6 +193,12 @@ class SessionClosed(HeadwaterError):
     code = "SESSION_CLOSED"
 
 
+class ForkedSession(HeadwaterError):
+    """A session used in a fork of the process that opened it."""
+
+    code = "FORKED_SESSION"
+
+
 class InvalidPipeline(HeadwaterError):
     """A description of a pipeline that cannot be read, or to which there is no way from what there is."""
 
@@ -204,13 +224,13 @@ class SchemaChanged(HeadwaterError):
 
 
 class StreamFailed(HeadwaterError):
-    """A stream that has stopped because of an error."""
+    """A stream that does not go on: because of an error, or because it was stopped."""
 
     code = "STREAM_FAILED"
 
 
 class ExportFailed(HeadwaterError):
-    """An export of a view that has stopped because its target refused."""
+    """An export of a view that does not go on: its target refused, or it was stopped."""
 
     code = "EXPORT_FAILED"
 

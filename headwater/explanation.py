@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headwater.cluster.placement import Placement
     from headwater.compiler.dataflow import Step
     from headwater.runtime.catalog import Snapshot, ViewEntry
-    from headwater.runtime.driver import Work
+    from headwater.runtime.streams import Work
 
 CLASSES = ("linear", "stateful", "touched groups", "recomputed")
 

@@ -7,12 +7,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headwater.answers import Answer, change_table, table_of
+from headwater.answers import Answer, Told, change_table, table_of
+from headwater.boundary import bounded
 from headwater.delta import Delta
 from headwater.errors import InvalidOption, UnknownName
 from headwater.explanation import explained, maintenance, statistics
 from headwater.runtime.catalog import TableEntry, ViewEntry
-from headwater.state.consolidation import consolidate
+from headwater.runtime.history import with_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from headwater.provenance.why import Why
     from headwater.provenance.why_not import WhyNot
     from headwater.runtime.catalog import Entry, Snapshot
+    from headwater.runtime.subscriptions import News
     from headwater.session import Session
     from headwater.sinks.exporting import Export, Retry
     from headwater.sinks.targets import Target
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from headwater.skipping.drawing import Block
 
 
+@bounded
 class Relation(Answer):
     """A table or view: its present answer."""
 
@@ -92,6 +95,7 @@ class Relation(Answer):
         return entry
 
 
+@bounded
 class Past:
     """Tables and views as they were at an epoch."""
 
@@ -111,6 +115,7 @@ class Past:
         return self._session.answer(query, self._session.epochs.content_at(self._epoch), self._epoch)
 
 
+@bounded
 class Table(Relation):
     """A table of the session."""
 
@@ -160,35 +165,56 @@ class Table(Relation):
         return f"Table({self._name!r})"
 
 
+@bounded
 class View(Relation):
     """A live view of the session."""
 
     def changes(self, since: int = 0) -> Iterator[tuple[int, pa.Table]]:
         """What changed after an epoch: the epoch and the rows, with a `_weight` above 0 if they came, below 0 if they went.
 
+        Each table has the columns that the view had then. An epoch that gives the view other columns comes twice: all rows that
+        it had go, under the columns of before, and all rows that it has come, under the new ones.
+
         Changes are kept for 10 000 epochs that touched the view, or a million rows of them. Who asks for older ones gets the
         error `HistoryGone`, and reads the view whole.
         """
-        names = self._entry.arrow
-        found = self._session.epochs.changes(self._name, since)
-        settled = ((epoch, consolidate(delta.select(range(len(names))))) for epoch, delta in found)
-        return ((epoch, change_table(delta, names)) for epoch, delta in settled if len(delta))
+        return ((told.epoch, table) for told in self.told(since) for table in told.tables)
+
+    def told(self, since: int) -> Iterator[Told]:
+        """The same, epoch by epoch, with what an export must know about them."""
+        now = self._session.snapshot
+        names = self._at(now).arrow
+        found = with_names(self._session.epochs.changes(self._name, since), names, now.epoch)
+        return (Told.of(changed, columns) for changed, columns in found)
 
     def subscribe(self, callback: Callable[[int, pa.Table], None]) -> Callable[[], None]:
-        """Calls `callback(epoch, changes)` after each commit that changes the view; the function returned ends that."""
+        """Calls `callback(epoch, changes)` after each commit that changes the view; the function returned ends that.
+
+        The calls come in the order of epochs, one at a time, from a thread of the subscription: neither commits nor other
+        subscribers wait for them, and they may use the session as they like. `Session.await_idle` waits until all are made.
+        The function that ends the subscription waits for the calls of the commits before it, unless it is called within one.
+
+        A subscriber that is slow is told each epoch as long as its changes are kept. One that falls further behind is ended,
+        with an error in the log: it reads the view whole, and subscribes again.
+
+        As with `changes`, it is called twice with an epoch that gives the view other columns.
+        """
         self._at(self._session.snapshot)
 
-        def told(epoch: int, changed: Callable[[], Delta], names: pa.Schema) -> None:
-            delta = changed()
-            if len(delta):
-                callback(epoch, change_table(delta, names))
+        def hear(news: News) -> None:
+            for delta, names in news.parts:
+                if len(delta):
+                    callback(news.epoch, change_table(delta, names))
 
-        return self._session.epochs.subscriptions.add(self._name, told)
+        return self._session.epochs.subscriptions.add(self._name, hear)
 
     def noticing(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Calls `callback()` after each commit that may have changed the view; the function returned ends that."""
+        """Calls `callback()`, which must not wait, after each commit that may have changed or dropped the view.
+
+        It is called in the thread of the commit. The function returned ends that.
+        """
         self._at(self._session.snapshot)
-        return self._session.epochs.subscriptions.add(self._name, lambda _epoch, _changed, _names: callback())
+        return self._session.epochs.subscriptions.add_notice(self._name, callback)
 
     def write_to(  # noqa: PLR0913  (each a choice of its own)
         self,
@@ -200,6 +226,7 @@ class View(Relation):
         key: str | Sequence[str] | None = None,
         name: str | None = None,
         retry: Retry | None = None,
+        replace: bool = False,
     ) -> Export:
         """Writes the view to a target from here on: all rows first, then every epoch that changes it, exactly once.
 
@@ -207,9 +234,12 @@ class View(Relation):
         PostgreSQL, by its address postgresql://…; a web address, to which changes are posted; or a function, which is called
         with an epoch and its changes. `of` is changes or content; content is kept by a `key`, of which the view has each value
         once. `name`, the view's unless another is given, is what the export is known by when it goes on, also in a later
-        process. What fails is tried again as `retry` says.
+        process. What fails is tried again as `retry` says. What is at a target that this export has not made itself is left
+        alone, with the error `InvalidTarget`; with `replace` it goes.
         """
-        return self._session.exporting.begin(self, target, format=format, of=of, table=table, key=key, name=name, retry=retry)
+        return self._session.exporting.begin(
+            self, target, format=format, of=of, table=table, key=key, name=name, retry=retry, replace=replace
+        )
 
     def explain(self, format: str = "text") -> str:  # noqa: A002  (the public name)
         """How the view is maintained, as text, JSON or a Mermaid diagram."""
@@ -269,6 +299,7 @@ class View(Relation):
         return f"View({self._name!r})"
 
 
+@bounded
 class Sketch(View):
     """A sketch of the session: the fragments of tables that the answer of its query needs, as rows (access, fragment)."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import EvaluationFailed
+from headwater.errors import EvaluationFailed, NotSupported
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,25 @@ def arrow_of(spark_type: DataType) -> pa.DataType:
     """The Arrow type in which Spark hands over values of this type."""
     from pyspark.sql.pandas.types import to_arrow_type
 
+    if _has_void_keys(spark_type):
+        raise NotSupported(
+            f"Arrow has no type for {spark_type.simpleString()}: the keys of a map are of some type; "
+            "say of which, as in CAST(map() AS MAP<STRING, INT>)"
+        )
     return to_arrow_type(_loose(spark_type), timezone="UTC")
+
+
+def _has_void_keys(spark_type: DataType) -> bool:
+    from pyspark.sql.types import ArrayType, MapType, NullType, StructType
+
+    match spark_type:
+        case MapType():
+            return isinstance(spark_type.keyType, NullType) or _has_void_keys(spark_type.valueType)
+        case ArrayType():
+            return _has_void_keys(spark_type.elementType)
+        case StructType():
+            return any(_has_void_keys(part.dataType) for part in spark_type)
+    return False
 
 
 def arrow_schema(struct: StructType) -> pa.Schema:
@@ -64,13 +82,19 @@ def collected(frame: DataFrame) -> pa.Table:
 
 
 def _collected(frame: DataFrame) -> pa.Table:
+    from pyspark.sql import functions
+    from pyspark.sql.types import NullType
+
     schema = frame.schema
     loose = loosened(schema)
-    if loose == schema:
+    # What explode(array()) gives is never NULL, because it is never there; Arrow knows no such column.
+    void = [isinstance(field.dataType, NullType) and not field.nullable for field in schema.fields]
+    if loose == schema and not any(void):
         return frame.toArrow()
     # Names may be there twice.
     places = frame.toDF(*(f"c{i}" for i in range(len(schema.fields))))
-    cast = [places[f"c{i}"].cast(field.dataType).alias(f"c{i}") for i, field in enumerate(loose.fields)]
+    columns = [functions.lit(None) if void[i] else places[f"c{i}"] for i in range(len(void))]
+    cast = [columns[i].cast(field.dataType).alias(f"c{i}") for i, field in enumerate(loose.fields)]
     return places.select(*cast).toArrow().rename_columns(schema.names)
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from threading import get_ident
+from threading import current_thread
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from headwater.answers import Answer, table_of
+from headwater.boundary import boundary, bounded
 from headwater.clocks import Clock
 from headwater.cluster.placement import require_mode
 from headwater.cluster.yard import StoreYards
@@ -21,11 +20,13 @@ from headwater.errors import (
     DependentViews,
     InvalidOption,
     InvalidSchema,
+    InvalidTransaction,
     NonDeterministic,
     NotSupported,
     UnknownName,
 )
 from headwater.expiring import Expiring, lifetime_of
+from headwater.ownership import ScratchFolder
 from headwater.relations import Past, Sketch, Table, View
 from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.runtime.lifetimes import hidden
@@ -38,12 +39,14 @@ from headwater.workplace import Workplace
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime, timedelta
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from headwater.annotations.fragments import Partition
     from headwater.datalog import Program
+    from headwater.drafts import Draft
     from headwater.frontend.catalyst import Query
     from headwater.pipelines.described import Pipeline
     from headwater.pipelines.planning import Step
@@ -96,6 +99,7 @@ def connect(  # noqa: PLR0913  (each a choice of its own)
     return session
 
 
+@bounded
 class Session(Workplace):
     """Tables that change and views that stay exact."""
 
@@ -190,10 +194,7 @@ class Session(Workplace):
         """
         with self._defining() as now:
             self._require_free(name)
-            for stream, position in self.snapshot.positions.items():
-                if name.lower() in position["tables"]:
-                    # Of another table of that name, which was dropped.
-                    self._streams.forget(stream)
+            self.forget_streams_into(name)
             definitions = self._engine.definitions
             if source is None:
                 if schema is None:
@@ -201,11 +202,11 @@ class Session(Workplace):
                 struct = self._engine.schema(schema)
                 lifetime = lifetime_of(struct, ttl, event_time)
                 self._expiring.require_times(name, lifetime)
-                self._define(definitions.table(now, name, struct, _key(struct, key), lifetime=lifetime))
+                self._define(definitions.table(now, name, struct, key_of(struct, key), lifetime=lifetime))
             else:
                 given = self._engine.source(source, format)
                 struct = self._engine.schema(given.columns if schema is None else schema)
-                outside = given.outside(name, struct, _key(struct, key))
+                outside = given.outside(name, struct, key_of(struct, key))
                 lifetime = lifetime_of(struct, ttl, event_time)
                 if lifetime is not None and (outside.place is not None or lifetime.event_time is None):
                     raise NotSupported(
@@ -501,27 +502,39 @@ class Session(Workplace):
         """
         self._require_no_transaction()
         self._require_writer()
-        return self._streams.follow(table, stream, mode=mode, name=name, on_error=on_error, trigger=trigger or {})
+        return self.following.follow(table, stream, mode=mode, name=name, on_error=on_error, trigger=trigger or {})
 
     def forget(self, stream: str) -> None:
         """Forgets how far a stream was applied: when it is followed again, it begins anew."""
         self._require_no_transaction()
         self._require_writer()
-        self._streams.forget(stream)
+        self.following.forget(stream)
+
+    def forget_streams_into(self, table: str) -> None:
+        """Forgets the streams that changed another table of that name, which was dropped."""
+        for stream, position in self.snapshot.positions.items():
+            if table.lower() in position["tables"]:
+                self.following.forget(stream)
 
     def streams(self) -> Mapping[str, Stream]:
         """The streams that were followed in this session, by name: `.progress`, `.stop()`, `.resume()`."""
-        return self._streams.known
+        return self.following.known
 
     def await_idle(self) -> int:
-        """Waits until all that the sources have now is applied, and gives the epoch; raises if a stream has failed."""
+        """Waits until all that the sources have now is applied, and all subscribers were told, and gives the epoch.
+
+        Raises if a stream has failed. Streams that were stopped are not waited for.
+        """
         self._require_no_transaction()
-        for stream in self._streams.known.values():
-            stream.await_idle()
+        for stream in self.following.known.values():
+            if stream.progress.state != "stopped":
+                stream.await_idle()
+        self.epochs.subscriptions.await_idle()
         return self.epoch
 
     @cached_property
-    def _streams(self) -> Streams:
+    def following(self) -> Streams:
+        """What follows streams."""
         from headwater.sources.following import Streams
 
         return Streams(self)
@@ -531,31 +544,50 @@ class Session(Workplace):
         from headwater.store.disk import LocalDisk
 
         if self._store is None:
-            return Path(self._scratch.name)
+            return self._scratch.path
         if not isinstance(self._store.disk, LocalDisk):
             raise NotSupported("streams can be followed into a directory on a disk, and not yet into an object store")
         return self._store.disk.path("streams")
 
     @cached_property
-    def _scratch(self) -> TemporaryDirectory[str]:
-        return TemporaryDirectory(prefix="headwater-")
+    def _scratch(self) -> ScratchFolder:
+        return ScratchFolder()
 
     def add_columns(self, table: str, columns: StructType) -> None:
         """Gives a table more columns, in which its rows are NULL, as one epoch; views that read it are read again."""
-        with self._defining(), self.epochs.journal.defining(), self.epochs.writing:
-            entry = self.table_entry(table)
-            if entry.attached is not None:
-                raise NotSupported(f"table {entry.name!r} is attached to rows outside, and has the columns that these have")
-            if entry.times is not None:
-                raise NotSupported(f"rows of table {entry.name!r} expire by when they were inserted, which would be forgotten")
-            outside = self._engine.widened(entry, self.rows_of(entry, self.snapshot), columns)
-            self._define(*self._engine.definitions.widened(self.snapshot, entry, outside, self._engine.read_again))
+        with self.drafting(widens=True) as draft:
+            draft.add_columns(table, columns)
+
+    @contextmanager
+    def drafting(self, *, widens: bool = False, rehearsal: bool = False) -> Iterator[Draft]:
+        """Tables and views that are defined as one epoch at the end of the block, or not at all if anything fails.
+
+        Where a table gets more columns, the draft `widens`: its rows must stay as they are until then, so nobody commits. A
+        `rehearsal` builds everything, and changes nothing.
+        """
+        from headwater.drafts import Draft
+
+        with self._defining(), ExitStack() as held:
+            if widens:
+                held.enter_context(self.epochs.journal.defining())
+                held.enter_context(self.epochs.writing)
+            draft = Draft(self, self._engine, self.snapshot)
+            yield draft
+            definition, loads = draft.definition()
+            if rehearsal:
+                self.epochs.rehearse(definition.catalog, definition.rebuilt, loads)
+            elif not draft.is_empty:
+                self._define(definition, loads)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Changes of any tables that become one epoch at the end of the block, or nothing if anything fails."""
-        with self._committing() as transaction:
-            yield transaction
+        try:
+            with self._committing() as transaction:
+                yield transaction
+        finally:
+            # Also of an epoch after which the thread was interrupted.
+            self.epochs.tell()
         self._afterwards()
 
     @contextmanager
@@ -564,18 +596,30 @@ class Session(Workplace):
         self._require_no_transaction()
         self._require_writer()
         self.epochs.journal.make_room()
-        with self.noticing_damage(), self.epochs.writing:
+        writing = self.epochs.writing
+        with self.noticing_damage(), writing:
             transaction = Transaction(self, Staging(self.snapshot, self._expiring.clock.now()))
-            self._writer = get_ident()
+            writer = self._writer = current_thread()
             try:
-                yield transaction
-                changes, advanced = transaction.end()
+                with writing.interruptible():
+                    yield transaction
+                if not writing.is_mine:
+                    raise InvalidTransaction(
+                        "the transaction does not end in the thread in which it began, so nothing of it was committed; "
+                        "begin and end it in one thread"
+                    )
+                with boundary("Session.transaction"):
+                    changes, advanced = transaction.end()
             finally:
-                self._writer = None
                 transaction.close()
+                if self._writer is writer:
+                    self._writer = None
+                if not writing.is_mine:
+                    writing.free_from(writer)
             self._require_open()
-            transaction.epoch = self.epochs.commit(changes, advanced, transaction.positions)
-            self._expiring.noted(changes)
+            with boundary("Session.transaction"):
+                transaction.epoch = self.epochs.commit(changes, advanced, transaction.positions)
+                self._expiring.noted(changes)
 
     def _afterwards(self) -> None:
         """What follows an epoch when its locks are released."""
@@ -618,7 +662,7 @@ class Session(Workplace):
         if now.catalog.sketches and (content is None or epoch is not None):
             with self.noticing_damage():
                 found = self.sketchbook.answer(query, now, plain, content, epoch)
-            if content is None and self._reader is None and self._writer != get_ident():
+            if content is None and self._reader is None and not self._in_transaction:
                 self.capturing.review()
             return found
         return plain()
@@ -630,7 +674,7 @@ class Session(Workplace):
             found = self.sketchbook.settled(query, now, content)
             if found is None:
                 found = self._engine.once(self, text, now.catalog, content)
-            if given is None and self._reader is None and self._writer != get_ident():
+            if given is None and self._reader is None and not self._in_transaction:
                 self.capturing.notice(query, found)
             return found
         return self.computed(query, now, content)
@@ -689,35 +733,52 @@ class Session(Workplace):
                 raise self._unknown(name)
             columns = StructType([StructField(field.name, field.dataType) for field in entry.schema.fields])
             once = self.spark.range(0, 1, 1, 1)
-            frame = once.mapInArrow(live(self._store.disk.address, entry.name), columns)
+            frame = once.mapInArrow(live(self._store.disk.address, entry.name, entry.arrow), columns)
             frame.createOrReplaceTempView(quote(entry.name))
 
     # -- the end
 
     def close(self) -> None:
-        """Gives everything back; a Spark session that was given stays as it is."""
-        if not self._closed:
-            self._expiring.close(wait=self._writer != get_ident())
-            if "_streams" in self.__dict__:
-                self._streams.close()
+        """Gives everything back; a Spark session that was given stays as it is.
+
+        A commit of another thread comes before it, or is refused. If the disk fails, and epochs would be lost by that, this
+        raises `StorageFailed` and the session stays open: close it again when the disk is mended.
+        """
+        self.owner.require()
+        with self._closing:
+            if self._closed:
+                return
+            self._expiring.close(wait=not self._in_transaction)
+            if "following" in self.__dict__:
+                self.following.close()
             if "exporting" in self.__dict__:
                 self.exporting.close()
-            if "_scratch" in self.__dict__:
-                self._scratch.cleanup()
-            if self._store is not None:
-                self._store.close()
-            self.executors.close()
-            started = self._given is None and "spark" in self.__dict__
-            spark = self.__dict__.get("spark")
-            self._closed = True
-            if started and spark is not None:
-                spark.stop()
+            self.epochs.subscriptions.finish()
+            try:
+                if self._store is not None:
+                    self._store.close()
+            finally:
+                if self._store is None or self._store.is_closed:
+                    self._end()
+
+    def _end(self) -> None:
+        """Gives back what is left when nothing is to be kept any more."""
+        self._closed = True
+        self.epochs.subscriptions.drop()
+        self.executors.close()
+        if "_scratch" in self.__dict__:
+            self._scratch.remove()
+        spark = self.__dict__.get("spark")
+        if self._given is None and spark is not None:
+            spark.stop()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        # A fork that leaves the block ends nothing.
+        if self.owner.is_here:
+            self.close()
 
     # -- inner matters
 
@@ -745,7 +806,8 @@ class Session(Workplace):
         self._afterwards()
 
 
-def _key(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ...] | None:
+def key_of(schema: StructType, key: str | Sequence[str] | None) -> tuple[int, ...] | None:
+    """The places of the columns that identify a row."""
     if key is None:
         return None
     names = [key] if isinstance(key, str) else list(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headwater.boundary import bounded
 from headwater.delta import Delta
 from headwater.errors import InvalidTransaction
 from headwater.runtime.outside import Content
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from headwater.session import Session
 
 
+@bounded
 class Transaction:
     """Changes that are committed together."""
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from threading import get_ident
+from threading import RLock, current_thread
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -33,6 +33,7 @@ from headwater.errors import (
     ViewCycle,
 )
 from headwater.lengths import within_lengths
+from headwater.ownership import Owner
 from headwater.rows import batch_of
 from headwater.runtime.catalog import TableEntry, ViewEntry
 from headwater.runtime.driver import NOTHING_OUTSIDE
@@ -40,6 +41,7 @@ from headwater.runtime.epochs import Epochs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from threading import Thread
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -61,7 +63,10 @@ class Workplace:
     def __init__(self, spark: SparkSession | None, placement: str) -> None:
         self._given = spark
         self._closed = False
-        self._writer: int | None = None
+        self.owner = Owner()
+        self._closing = RLock()
+        self._writer: Thread | None = None
+        """The thread whose transaction is open."""
         self._store: Store | None = None
         self._reader: Reader | None = None
         self._zone: str | None = None
@@ -198,21 +203,22 @@ class Workplace:
         names = ", ".join(repr(entry.name) for entry in self.snapshot.catalog.shown.values()) or "none yet"
         return UnknownName(f"there is no {kind} {name!r}; there are: {names}")
 
-    def _require_free(self, name: str) -> None:
+    def _require_free(self, name: str, now: Snapshot | None = None) -> None:
         if not isinstance(name, str) or not name.strip() or "\0" in name:
             raise InvalidName(f"{name!r} cannot be the name of a table or view")
-        entry = self._find(name)
+        entry = self._find(name, now)
         if entry is not None:
             kind = "table" if isinstance(entry, TableEntry) else "view" if entry.sketch is None else "sketch"
             raise NameTaken(f"there is a {kind} {entry.name!r} already; drop it first or take another name")
 
-    def _require_no_cycle(self, name: str, sources: frozenset[str]) -> None:
+    def _require_no_cycle(self, name: str, sources: frozenset[str], now: Snapshot | None = None) -> None:
+        entries = (self.snapshot if now is None else now).entries
         pending, seen = [source.lower() for source in sources], set[str]()
         while pending:
             source = pending.pop()
             if source == name.lower():
                 raise ViewCycle(f"view {name!r} would read itself; a view can only read tables and other views")
-            entry = self.snapshot.entries.get(source)
+            entry = entries.get(source)
             if isinstance(entry, ViewEntry) and source not in seen:
                 seen.add(source)
                 pending += [s.lower() for s in entry.query.sources]
@@ -245,7 +251,8 @@ class Workplace:
     # -- what is refused
 
     def _require_no_transaction(self) -> None:
-        if self._writer == get_ident():
+        self.owner.require()
+        if self._in_transaction:
             raise InvalidTransaction(
                 "a transaction is open: change tables through it, and do all else before or after its block"
             )
@@ -254,18 +261,27 @@ class Workplace:
         if self._reader is not None:
             raise ReadOnly('this session reads with mode "r"; change the directory through the session that writes it')
 
+    @property
+    def _in_transaction(self) -> bool:
+        """Whether a transaction of this thread is open."""
+        return self._writer is current_thread()
+
     def _require_open(self) -> None:
+        self.owner.require()
         if self._closed:
             raise SessionClosed("the session is closed; connect again")
 
 
 def _local_spark() -> SparkSession:
+    """A Spark in this process and one JVM, which nobody reaches from another machine."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[*]").appName("headwater")
     spark = (
         builder.config("spark.ui.enabled", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", str(os.cpu_count() or 1))
         .config("spark.driver.memory", "4g")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from headwater.state import slicing
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.postgres_server import NoServer, Server
@@ -23,6 +25,16 @@ if TYPE_CHECKING:
 # The first call of a compiled loop compiles it.
 settings.register_profile("headwater", deadline=None)
 settings.load_profile("headwater")
+
+
+@pytest.fixture(scope="module", params=[None, 7], ids=["slices as usual", "slices of 7"])
+def slices(request: pytest.FixtureRequest) -> Iterator[None]:
+    """All tests of the module twice: once as usual, and once with so few rows in a slice that everything is cut."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param is not None:
+            patch.setattr(slicing, "PAIRS", request.param)
+            patch.setattr(slicing, "_FIRST", 3)
+        yield
 
 
 @pytest.fixture(scope="session")

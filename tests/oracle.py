@@ -18,7 +18,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.functions import lit
+from pyspark.sql.types import ArrayType, MapType, NullType, StructType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -321,6 +322,8 @@ def collected(frame: DataFrame) -> pa.Table:
     named = frame.toDF(*(f"c{i}" for i in range(len(nested))))
     loose = named.schema.toNullable()
     columns = [named[f.name].cast(f.dataType) if deep else named[f.name] for f, deep in zip(loose, nested, strict=True)]
+    # and has no column without a type that is never NULL, which explode(array()) gives
+    columns = [lit(None).alias(f.name) if isinstance(f.dataType, NullType) else c for f, c in zip(loose, columns, strict=True)]
     return named.select(*columns).toArrow().rename_columns(frame.columns)
 
 

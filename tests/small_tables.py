@@ -122,6 +122,6 @@ class Line:
     def check(self, name: str, expected: Counter[Row]) -> None:
         assert kept(self.epochs, name) == expected
         replayed: Counter[Row] = Counter()
-        for _, delta in self.epochs.changes(name, 0):
-            replayed.update(bag(delta))
+        for changed in self.epochs.changes(name, 0):
+            replayed.update(bag(changed.delta))
         assert Counter({row: weight for row, weight in replayed.items() if weight}) == expected

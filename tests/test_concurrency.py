@@ -12,12 +12,14 @@ from oracle import Oracle, check_changes
 from patience import PATIENCE, wait_until
 
 import headwater as hw
+from headwater.runtime import history, subscriptions
 from headwater.runtime.building import Building
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 QUERIES = {
@@ -204,6 +206,7 @@ def test_a_subscriber_may_create_views_while_others_do(s: hw.Session) -> None:
     other.start()
     epoch = s.insert("r", [(1, 5, 5)])
     other.join()
+    s.await_idle()
     made = [name for name in s.views() if name.startswith("at")]
     assert len(made) == 1
     assert int(made[0][2:]) <= epoch
@@ -211,8 +214,6 @@ def test_a_subscriber_may_create_views_while_others_do(s: hw.Session) -> None:
 
 
 def test_changes_of_long_ago_are_not_kept(s: hw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    from headwater.runtime import history
-
     monkeypatch.setattr(history, "EPOCHS", 3)
     view = s.create_view("v", "SELECT count(*) AS n FROM s")
     for i in range(5):
@@ -222,3 +223,135 @@ def test_changes_of_long_ago_are_not_kept(s: hw.Session, monkeypatch: pytest.Mon
     assert gone.value.code == "HISTORY_GONE"
     since = s.epoch - 3
     assert [epoch for epoch, _ in view.changes(since)] == [since + 1, since + 2, since + 3]
+
+
+# -- subscribers that take their time
+
+
+def test_a_subscriber_that_blocks_holds_nobody_up(s: hw.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits go on, others are told, and the slow one misses nothing, though only a few epochs wait for it."""
+    monkeypatch.setattr(subscriptions, "EPOCHS", 3)
+    view = s.create_view("v", "SELECT k FROM s")
+    go_on = threading.Event()
+    slowly: list[int] = []
+    quickly: list[int] = []
+    view.subscribe(lambda epoch, _: (go_on.wait(PATIENCE), slowly.append(epoch)))
+    stop = view.subscribe(lambda epoch, _: quickly.append(epoch))
+    epochs = [s.insert("s", [(1, 1)])]
+    epochs += [in_thread(lambda number=number: s.insert("s", [(number, number)])) for number in range(9)]  # type: ignore[misc]
+    stop()
+    assert quickly == epochs
+    assert slowly == []
+    go_on.set()
+    s.await_idle()
+    assert slowly == epochs
+    epochs.append(s.insert("s", [(2, 2)]))
+    s.await_idle()
+    assert slowly == epochs
+
+
+def test_a_subscriber_that_is_too_slow_is_ended_with_a_word(
+    s: hw.Session, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(subscriptions, "EPOCHS", 2)
+    monkeypatch.setattr(history, "EPOCHS", 3)
+    view = s.create_view("v", "SELECT k FROM s")
+    begun, go_on = threading.Event(), threading.Event()
+    told: list[int] = []
+    view.subscribe(lambda epoch, _: (begun.set(), go_on.wait(PATIENCE), told.append(epoch)))
+    first = s.insert("s", [(1, 1)])
+    begun.wait(PATIENCE)
+    for _ in range(6):
+        s.insert("s", [(1, 1)])
+    go_on.set()
+    s.await_idle()
+    s.insert("s", [(1, 1)])
+    s.await_idle()
+    assert told == [first]
+    assert f"A subscriber of view 'v' was told of epoch {first} last" in caplog.text
+    assert "read the view whole, and subscribe again" in caplog.text
+
+
+def test_close_does_not_wait_for_ever_for_a_subscriber(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(subscriptions, "PATIENCE", 0.1)
+    go_on = threading.Event()
+    with hw.connect(spark=spark) as session:
+        session.create_table("t", "k INT")
+        session.create_view("v", "SELECT k FROM t").subscribe(lambda *_: go_on.wait(PATIENCE))
+        session.insert("t", [(1,)])
+    assert "A subscriber has not ended" in caplog.text
+    go_on.set()
+
+
+def test_close_waits_for_what_is_being_told(spark: SparkSession) -> None:
+    told: list[int] = []
+    with hw.connect(spark=spark) as session:
+        session.create_table("t", "k INT")
+        view = session.create_view("v", "SELECT k FROM t")
+        view.subscribe(lambda epoch, _: (time.sleep(0.05), told.append(epoch)))
+        epochs = [session.insert("t", [(number,)]) for number in range(3)]
+    assert told == epochs
+
+
+def test_a_subscriber_may_end_its_own_subscription_and_close_the_session(spark: SparkSession) -> None:
+    session = hw.connect(spark=spark)
+    session.create_table("t", "k INT")
+    view = session.create_view("v", "SELECT k FROM t")
+    told: list[int] = []
+    closed = threading.Event()
+
+    def once(epoch: int, _: pa.Table) -> None:
+        told.append(epoch)
+        stop()
+        session.insert("t", [(2,)])
+        session.close()
+        closed.set()
+
+    stop = view.subscribe(once)
+    epoch = session.insert("t", [(1,)])
+    assert closed.wait(PATIENCE)
+    assert told == [epoch]
+
+
+# -- threads that die
+
+
+def test_a_thread_that_dies_within_a_transaction_is_in_nobodys_way(s: hw.Session) -> None:
+    left: list[Any] = []
+
+    def begin() -> None:
+        block = s.transaction()
+        block.__enter__().insert("s", [(7, 7)])
+        left.append(block)
+
+    in_thread(lambda: (begin(), True))
+    assert s.insert("s", [(1, 1)]) == s.epoch
+    # Its number may be that of the dead one.
+    assert in_thread(lambda: s.insert("s", [(2, 2)])) == s.epoch
+    with pytest.raises(hw.InvalidTransaction, match="does not end in the thread in which it began"):
+        left.pop().__exit__(None, None, None)
+    assert sorted(s.table("s").rows()) == [(1, 1), (2, 2)]
+    s.insert("s", [(3, 3)])
+
+
+def test_a_transaction_that_another_thread_ends_is_void(s: hw.Session) -> None:
+    begun, end = threading.Event(), threading.Event()
+    left: list[Any] = []
+
+    def begin() -> None:
+        left.append(s.transaction())
+        left[0].__enter__().insert("s", [(7, 7)])
+        begun.set()
+        end.wait(PATIENCE)
+
+    thread = threading.Thread(target=begin)
+    thread.start()
+    begun.wait(PATIENCE)
+    with pytest.raises(hw.InvalidTransaction, match="begin and end it in one thread"):
+        left.pop().__exit__(None, None, None)
+    s.insert("s", [(1, 1)])
+    end.set()
+    thread.join()
+    assert s.table("s").rows() == [(1, 1)]

@@ -25,7 +25,8 @@ from headwater.delta import Delta
 from headwater.errors import EvaluationFailed, InvalidRows, JobFailed
 from headwater.evaluation.spark import failure
 from headwater.operators.arrange import Arrange
-from headwater.runtime.driver import Outcome, Work
+from headwater.runtime.driver import Outcome
+from headwater.runtime.streams import Work
 from headwater.state.arrangement import Arrangement
 from headwater.store.folding import Fold
 from headwater.store.manifest import Kept

@@ -122,9 +122,12 @@ def read_out(place: str, kept: str, count: int) -> Callable[[Batches], Batches]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 found = whole.within(number, number + 1, count)
-                copies = np.repeat(np.arange(len(found)), found.weights)
-                for start in range(0, len(copies), _AT_ONCE):
-                    yield found.rows.take(pa.array(copies[start : start + _AT_ONCE]))
+                # One row may be there more often than would fit into memory.
+                ends = np.cumsum(found.weights)
+                total = int(ends[-1]) if len(ends) else 0
+                for start in range(0, total, _AT_ONCE):
+                    copies = np.arange(start, min(start + _AT_ONCE, total))
+                    yield found.rows.take(pa.array(np.searchsorted(ends, copies, "right")))
 
     return run
 

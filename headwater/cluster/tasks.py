@@ -24,8 +24,12 @@ from headwater.delta import Delta
 from headwater.errors import HeadwaterError
 from headwater.operators.aggregate import Aggregate
 from headwater.operators.arrange import Arrange
+from headwater.operators.join import Join
+from headwater.operators.linear import Linear, Union
+from headwater.operators.multijoin import MultiJoin
 from headwater.operators.operator import Exhausted, Input
 from headwater.rows import fitted, widened
+from headwater.runtime.streams import Clock, Flow, absorbs, readers_of, streams_on
 from headwater.state import compaction
 from headwater.state.arrangement import Arrangement
 from headwater.store import runfiles
@@ -35,8 +39,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from headwater.cluster.order import Merge, Order, Part
+    from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
     from headwater.rows import Columns
+    from headwater.runtime.streams import Work
     from headwater.state.runs import Run
 
     Batches = Iterator[pa.RecordBatch]
@@ -101,10 +107,11 @@ class Task:
         self._before: dict[int, State] = {}
         self._states: dict[int, State] = {}
         self._news: dict[int, list[Run]] = {}
-        self._work: dict[int, list[float]] = {}
+        self._work: dict[Step, Work] = {}
         waves = order.waves
         self._own = [number for number, of in enumerate(waves.of) if of == wave and number not in order.entering]
         self._leaving = [(n, route) for n, route in enumerate(waves.routes) if waves.of[route.source] == wave]
+        self._readers = readers_of(order.steps[number] for number in self._own)
         self._arriving = {n: route for n, route in enumerate(waves.routes) if route.wave == wave}
 
     def entering(self, deltas: Iterable[tuple[int, Delta]], merges: Iterable[Merge] = ()) -> Iterator[Message]:
@@ -139,53 +146,61 @@ class Task:
     # -- steps
 
     def _advance(self, given: Given, entering: Mapping[int, Delta]) -> Iterator[Message]:
-        outputs = {step: delta for step, delta in entering.items() if len(delta)}
+        steps = self._order.steps
+        flow = Flow({steps[number]: delta for number, delta in entering.items() if len(delta)}, self._work, self._takers)
         for number in self._own:
-            self._step(number, given, outputs)
+            self._step(number, given, flow)
         for n, route in self._leaving:
-            delta = outputs.get(route.source)
-            if delta is None:
-                continue
+            parts: Iterable[Delta] = flow.parts(steps[route.source])
             if route.combined:
-                aggregate = self._order.steps[route.feeds[0][0]].operator
+                aggregate = steps[route.feeds[0][0]].operator
                 assert isinstance(aggregate, Aggregate)
-                delta = aggregate.sums(delta)
-            to = self._shard if route.key is None else messages.shards_of(delta, route.key, self._order.shards)
-            yield from messages.deltas(route.wave, n, delta, to)
+                summed = aggregate.sums(parts)
+                parts = [] if summed is None else [summed]
+            for delta in parts:
+                to = self._shard if route.key is None else messages.shards_of(delta, route.key, self._order.shards)
+                yield from messages.deltas(route.wave, n, delta, to)
 
-    def _step(self, number: int, given: Given, outputs: dict[int, Delta]) -> None:
+    def _takers(self, step: Step) -> list[bool]:
+        """For all who read what a step gives, whether they take it part by part: those who are sent it do."""
+        readers = [streams_on(reader) for reader in self._readers.get(step, ())]
+        return [*readers, *(True for _, route in self._leaving if self._order.steps[route.source] is step)]
+
+    def _step(self, number: int, given: Given, flow: Flow) -> None:
         step = self._order.steps[number]
-        children = [self._order.numbers[child] for child in step.inputs]
-        deltas = [given.get((number, i), outputs.get(child)) for i, child in enumerate(children)]
-        if not any(delta is not None and len(delta) for delta in deltas):
+        if not flow.reaches(step) and not any((number, i) in given for i in range(len(step.inputs))):
+            return
+        operator, state = step.operator, self._state(number)
+        if isinstance(operator, Linear | Union) and flow.has_stream_for(step):
+            self._states[number] = state
+            flow.pass_on(step)
+            return
+        if (number, 0) not in given and absorbs(step) and flow.has_stream_for(step):
+            self._states[number] = flow.sum_up(step, state)
+            return
+        deltas = [given[number, i] if (number, i) in given else flow.delta(child) for i, child in enumerate(step.inputs)]
+        if not any(map(len, deltas)):
+            return
+        inputs = [self._input(self._order.numbers[child], delta) for child, delta in zip(step.inputs, deltas, strict=True)]
+        if isinstance(operator, Join | MultiJoin):
+            self._states[number] = state
+            flow.join(step, inputs)
             return
         started = perf_counter()
-        state = self._state(number)
-        combined = (number, 0) in given and isinstance(step.operator, Aggregate) and step.operator.absorbs
-        if combined:
-            assert isinstance(step.operator, Aggregate)
-            after, output = step.operator.step_of_sums(state, given[number, 0])
+        if (number, 0) in given and isinstance(operator, Aggregate) and operator.absorbs:
+            self._states[number], output = operator.step_of_sums(state, deltas[0])
         else:
-            inputs = [
-                self._input(child, step.inputs[i].nothing if delta is None else delta)
-                for i, (child, delta) in enumerate(zip(children, deltas, strict=True))
-            ]
-            after, output = step.operator.step(state, inputs)
-        self._states[number] = after
-        if len(output):
-            outputs[number] = output
-        done = self._work.setdefault(number, [0, 0, 0.0])
-        done[0] += sum(len(delta) for delta in deltas if delta is not None)
-        done[1] += len(output)
-        done[2] += perf_counter() - started
+            self._states[number], output = operator.step(state, inputs)
+        flow.keep(step, output)
+        Clock(self._work).add(step, sum(map(len, deltas)), len(output), perf_counter() - started)
 
     def _input(self, child: int, delta: Delta) -> Input:
         if not isinstance(self._order.steps[child].operator, Arrange):
             return Input(delta)
         whole = self._initial(child)[0]
         if child in self._order.arranged:
-            return Input(delta, Arrangement.empty(whole.schema, whole.key, whole.width), whole)
-        return Input(delta, whole, self._state(child)[0])
+            return Input(delta, Arrangement.empty(whole.schema, whole.key, whole.width), whole, is_shard=True)
+        return Input(delta, whole, self._state(child)[0], is_shard=True)
 
     def _state(self, number: int) -> State:
         """The state of a step as this task knows it: before the job, with the runs it has heard of, or as it made it itself."""
@@ -217,7 +232,8 @@ class Task:
         places = [asdict(run.place) for run in runfiles.write(self._order.disk, self._name, written)] if written else []
         runs = [(number, part, place) for (number, part, _), place in zip(new, places, strict=False)]
         again = [[m.step, m.arrangement, place] for (m, _), place in zip(merged, places[len(new) :], strict=True)]
-        yield Message.note(self._end, self._shard, {"runs": runs, "merged": again, "work": self._work})
+        work = {self._order.numbers[step]: (done.rows_in, done.rows_out, done.seconds) for step, done in self._work.items()}
+        yield Message.note(self._end, self._shard, {"runs": runs, "merged": again, "work": work})
         waves = self._order.waves.told
         told = [run for run in runs if run[0] in waves]
         if told:

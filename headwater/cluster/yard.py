@@ -10,13 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
-from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
-from weakref import finalize
 
+from headwater.ownership import ScratchFolder
 from headwater.store.disk import LocalDisk
 from headwater.store.manifest import RUNS
 
@@ -89,10 +86,8 @@ class ScratchYards:
 
     @cached_property
     def _disk(self) -> LocalDisk:
-        folder = mkdtemp(prefix="headwater-")
-        # Also when nobody closes the session.
-        self._remove = finalize(self, rmtree, folder, ignore_errors=True)
-        return LocalDisk(Path(folder))
+        self._scratch = ScratchFolder()
+        return LocalDisk(self._scratch.path)
 
     def open(self) -> Yard:
         yard = Yard(self._disk, lambda: f"{RUNS}/{next(self._numbers):08}.arrow")
@@ -113,4 +108,4 @@ class ScratchYards:
 
     def close(self) -> None:
         if "_disk" in self.__dict__:
-            self._remove()
+            self._scratch.remove()

@@ -2,6 +2,10 @@
 
     SELECT g(k), f(sum(x + 1))    becomes    π g(#0), f(#1)  ∘  γ #0; sum(#1)  ∘  π k, x + 1
 
+A function with a FILTER sees no other rows, and its arguments may fail on those. So they are NULL there:
+
+    sum(1 / x) FILTER (WHERE x > 0)    becomes    γ sum(#0) FILTER (WHERE #1)  ∘  π if(x > 0, 1 / x, NULL), x > 0
+
 Functions with an exact sum (`accumulators`), and least and greatest values, are maintained; if one function of the aggregate
 has neither, the touched groups are evaluated again, all functions at once.
 """
@@ -12,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeGuard
 
 from headwater.algebra import plan
-from headwater.algebra.expressions import Call, Column, Expression, Literal, rewrite, walk
+from headwater.algebra.expressions import Call, Column, Expression, Literal, never_fails, rewrite, walk
 from headwater.evaluation.settings import only_spark_knows
 from headwater.operators.accumulators import accumulator
 from headwater.operators.aggregate import Extreme, Measure
@@ -41,7 +45,9 @@ class Lowered:
 
 def lower(node: plan.Aggregate, type_of: TypeOf) -> Lowered:
     """Takes an aggregate apart."""
-    calls = list(dict.fromkeys(call for output in node.outputs for call in walk(output) if _is_aggregate(call)))
+    written = dict.fromkeys(call for output in node.outputs for call in walk(output) if _is_aggregate(call))
+    guarded = {call: _guarded(call, type_of) for call in written}
+    calls = list(dict.fromkeys(guarded.values()))
     inner = [part for call in calls for part in _arguments(call)]
     columns: list[Expression] = [*node.keys, *(part for part in dict.fromkeys(inner) if part not in node.keys)]
     types = tuple(type_of(column) for column in columns)
@@ -50,7 +56,9 @@ def lower(node: plan.Aggregate, type_of: TypeOf) -> Lowered:
         below = node.child
     places = {column: Column(i, types[i]) for i, column in reversed(list(enumerate(columns)))}
     over = tuple(_over(call, places) for call in calls)
-    results: dict[Expression, Column] = {call: Column(len(node.keys) + i, type_of(call)) for i, call in enumerate(calls)}
+    results: dict[Expression, Column] = {
+        call: Column(len(node.keys) + calls.index(made), type_of(call)) for call, made in guarded.items()
+    }
     return Lowered(below, len(node.keys), over, *_above(node, results, places, len(calls)))
 
 
@@ -154,13 +162,40 @@ def _without_projections(node: plan.Node) -> plan.Node:
     return node
 
 
+def _guarded(call: Call, type_of: TypeOf) -> Call:
+    """The call with arguments that have a value for every row, also for those that its filter drops."""
+    if len(call.arguments) == 1:
+        return call
+    function, condition = call.arguments
+    assert isinstance(function, Call)
+
+    def guard(part: Expression) -> Expression:
+        if _is_order(part):
+            assert isinstance(part, Call)
+            return replace(part, arguments=(guard(part.arguments[0]), *part.arguments[1:]))
+        if never_fails(part):
+            return part
+        kind = type_of(part)
+        return Call("If", (condition, part, Literal(None, kind)), kind)
+
+    return replace(call, arguments=(replace(function, arguments=tuple(map(guard, function.arguments))), condition))
+
+
 def _arguments(call: Call) -> list[Expression]:
-    """What an aggregate call reads: the arguments of its function that vary, and its filter."""
+    """What an aggregate call reads: the arguments of its function that vary, and its filter.
+
+    An argument that is a cast of what the rows are ordered by is read as that: Spark checks that they are the same.
+    """
     function = call.arguments[0]
     assert isinstance(function, Call)
     order = [part.arguments[0] for part in function.arguments if _is_order(part)]  # type: ignore[union-attr]
     varying = [part for part in function.arguments if not isinstance(part, Literal) and not _is_order(part)]
-    return [*varying, *order, *call.arguments[1:]]
+    read = [part for part in varying if not _is_cast_of(part, order)]
+    return [*read, *order, *call.arguments[1:]]
+
+
+def _is_cast_of(part: Expression, order: list[Expression]) -> bool:
+    return isinstance(part, Call) and part.function == "Cast" and part.arguments[0] in order and part not in order
 
 
 def _is_order(part: Expression) -> bool:
@@ -171,6 +206,7 @@ def _over(call: Call, places: dict[Expression, Column]) -> Call:
     """The call with its arguments read from the projection below."""
     function = call.arguments[0]
     assert isinstance(function, Call)
+    own = {part: places[part] for part in _arguments(call)}
     # A constant stays one: Spark wants the delimiter of listagg to be, also where a key or an order has the same value.
-    arguments = tuple(rewrite(part, lambda p: None if isinstance(p, Literal) else places.get(p)) for part in function.arguments)
+    arguments = tuple(rewrite(part, lambda p: None if isinstance(p, Literal) else own.get(p)) for part in function.arguments)
     return replace(call, arguments=(replace(function, arguments=arguments), *(places[part] for part in call.arguments[1:])))

@@ -69,7 +69,7 @@ class Estimator:
                 below = self.estimate(left)
                 return Estimate(below.rows / 2, below.known, below.unique, below.domain)
             case plan.Join(left=left, right=right, kind="inner", condition=None) if isinstance(right, plan.Scalar):
-                return self.estimate(left)
+                return _with_constant(self.estimate(left), len(left.types))
             case plan.Scalar():
                 return _guessed(1.0, (frozenset(),), known=True)
             case plan.Recursive() | plan.Fixpoint():
@@ -131,6 +131,16 @@ class Estimator:
 def _guessed(rows: float, unique: tuple[frozenset[int], ...], *, known: bool) -> Estimate:
     """An estimate where no values can be counted: ten rows for each, but for those known to be unique."""
     return Estimate(rows, known, unique, lambda c: rows if any(key <= set(c) for key in unique) else max(1.0, rows / 10))
+
+
+def _with_constant(below: Estimate, width: int) -> Estimate:
+    """The estimate of rows with a further column that has one value in all of them."""
+
+    def domain(columns: Key) -> float:
+        own = tuple(column for column in columns if column < width)
+        return below.domain(own) if own else 1.0
+
+    return Estimate(below.rows, below.known, below.unique, domain)
 
 
 def _renamed(below: Estimate, sources: list[int | None]) -> Estimate:

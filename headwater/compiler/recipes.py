@@ -15,9 +15,11 @@ import duckdb
 import numpy as np
 
 from headwater.algebra import plan
+from headwater.algebra.expressions import Call, Column
 from headwater.compiler.linear import Engines, mask_for, stage_for
 from headwater.delta import Delta
 from headwater.evaluation.duckdb_sql import Untranslatable
+from headwater.evaluation.sessions import MERGED_SESSION, merged_sessions
 from headwater.evaluation.stages import run_sql, typed
 from headwater.evaluation.windows import window_sql
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from headwater.algebra.expressions import Call, Expression
+    from headwater.algebra.expressions import Expression
     from headwater.evaluation.stages import Stage
     from headwater.operators.regroup import Evaluate
 
@@ -112,7 +114,9 @@ class OfWindows:
 
     @property
     def engine(self) -> str:
-        return "spark" if None in self._statements else "duckdb"
+        if None in self._statements:
+            return "spark"
+        return "duckdb" if any(self._statements) else "arrow"
 
     def __call__(self, inputs: list[pa.RecordBatch]) -> pa.RecordBatch:
         for evaluate in self._evaluations:
@@ -127,12 +131,12 @@ class OfWindows:
 
     @cached_property
     def _statements(self) -> list[str | None]:
-        """For each window what DuckDB is asked; None if only Spark knows."""
+        """For each window what DuckDB is asked; nothing for merged sessions; None if only Spark knows."""
         found: list[str | None] = []
         for window in self.windows:
-            found.append(None)
+            found.append("" if _session_of(window) is not None else None)
             with suppress(Untranslatable):
-                found[-1] = window_sql(window)
+                found[-1] = found[-1] if found[-1] is not None else window_sql(window)
         return found
 
     @cached_property
@@ -141,6 +145,10 @@ class OfWindows:
 
     def _evaluation(self, window: plan.Window, statement: str | None) -> Evaluate:
         """The statement over given rows; should DuckDB raise, Spark decides."""
+        session = _session_of(window)
+        if session is not None:
+            keys = [part.index for part in window.partition if isinstance(part, Column)]
+            return lambda inputs: typed(merged_sessions(inputs[0], keys, session).columns, window.types, len(inputs[0]))
         on_spark = OfNode(window, self.engines)
         if statement is None:
             return on_spark
@@ -153,6 +161,16 @@ class OfWindows:
             return typed(found.columns, window.types, found.num_rows)
 
         return evaluate
+
+
+def _session_of(window: plan.Window) -> int | None:
+    """The column of session windows that are merged, if that is what the window is for."""
+    function = window.functions[0]
+    if not isinstance(function, Call) or function.function != MERGED_SESSION:
+        return None
+    (session,) = function.arguments
+    assert isinstance(session, Column)
+    return session.index
 
 
 def windowed(windows: Iterable[plan.Window], passing: plan.Filter | None, engines: Engines) -> OfWindows:

@@ -81,7 +81,9 @@ def _trade(session: Session, shop: Shop, figures: Figures, display: Display) -> 
             figures.begin()
             started = perf_counter()
             _apply(session, changes)
-            figures.end(perf_counter() - started, len(changes))
+            seconds = perf_counter() - started
+            session.await_idle()
+            figures.end(seconds, len(changes))
             show()
     return figures
 

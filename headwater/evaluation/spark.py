@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from py4j.java_gateway import JavaObject, is_instance_of
+from py4j.protocol import Py4JJavaError
 
 from headwater.algebra.expressions import Call, Column, Expression, Literal
 from headwater.delta import one_batch
@@ -99,6 +100,8 @@ class SparkEvaluator:
         outputs = [*grouping, *self._alias_list(calls, attributes)]
         none = getattr(self._jvm.scala, "None$").__getattr__("MODULE$")
         logical = self.plans.Aggregate(self.seq(grouping), self.seq(outputs), leaf, none)
+        # Spark has checked the calls already; where it checks listagg(DISTINCT …) once more, no task could read it.
+        logical.setAnalyzed()
         collated = any(call.option("collation") for call in calls)
         return self.run(logical, rows.num_rows, settings_for(calls), collated=collated)
 
@@ -107,14 +110,9 @@ class SparkEvaluator:
 
         Where Spark compiles no code, its aggregates of strings with a collation are wrong: it does not copy what it keeps.
         """
-        from pyspark.errors import PySparkException
-
         session = self._session(settings, few=rows <= _FEW and not collated)
-        try:
-            with active(session):
-                return one_batch(collected(self._frame(logical, session)))
-        except PySparkException as error:
-            raise EvaluationFailed(failure(error)) from error
+        with spark_failing(), active(session):
+            return one_batch(collected(self._frame(logical, session)))
 
     def where(self, frame: DataFrame, condition: Expression) -> DataFrame:
         """The rows of a frame for which the condition is true."""
@@ -154,6 +152,10 @@ class SparkEvaluator:
             make = getattr(package.aggregate, function.function)
             return make(*(self.build(part, attributes) for part in function.arguments)).toAggregateExpression()
         parts = [self.build(part, attributes) for part in call.arguments]
+        if call.function == "If":
+            # The compiler's own condition has a NULL of the other branch's type.
+            condition, then, _ = parts
+            return package.If(condition, then, package.Literal.create(None, then.dataType()))
         collation = call.option("collation")
         if call.function == "CollationKey" and collation is not None:
             parts = [self._cast(parts[0], self._jvm.org.apache.spark.sql.types.DataType.fromJson(collation))]
@@ -236,6 +238,10 @@ class SparkEvaluator:
         return self.spark().sparkContext._gateway
 
     @cached_property
+    def _expressions(self) -> Jvm:
+        return self._jvm.org.apache.spark.sql.catalyst.expressions
+
+    @cached_property
     def plans(self) -> Jvm:
         return self._jvm.org.apache.spark.sql.catalyst.plans.logical
 
@@ -258,18 +264,35 @@ class SparkEvaluator:
         return self.seq(self._alias_list(expressions, attributes))
 
     def _alias_list(self, expressions: Sequence[Expression], attributes: Jvm) -> list[Jvm]:
-        fresh = self._jvm.org.apache.spark.sql.catalyst.expressions.NamedExpression.newExprId
+        fresh = self._expressions.NamedExpression.newExprId
         return [self._alias(self.build(part, attributes), f"c{i}", fresh()) for i, part in enumerate(expressions)]
 
     def _alias(self, child: Jvm, name: str, identifier: Jvm) -> Jvm:
         none = getattr(self._jvm.scala, "None$").__getattr__("MODULE$")
-        return self._jvm.org.apache.spark.sql.catalyst.expressions.Alias(
-            child, name, identifier, self.seq([]), none, self.seq([])
-        )
+        return self._expressions.Alias(child, name, identifier, self.seq([]), none, self.seq([]))
+
+
+@contextmanager
+def spark_failing() -> Iterator[None]:
+    """Where Spark may fail on the data, in a job, or in the driver itself: there it evaluates scalar subqueries."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise EvaluationFailed(failure(error)) from error
+    except pa.ArrowInvalid as error:
+        # PySpark promises some values that are never NULL, such as the parts of a geometry, and hands them over all the same.
+        raise EvaluationFailed(f"Spark cannot hand over its answer, because Arrow cannot hold it: {error}") from error
 
 
 def failure(error: BaseException) -> str:
     """What Spark says went wrong, without the stack."""
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        return str(cause.getMessage() or cause.toString()).split("\n\tat ")[0].strip()
     message = getattr(error, "getMessage", lambda: None)() or str(error)
     return str(message).split("\n\nJVM stacktrace")[0].split("\n\tat ")[0].strip()
 

@@ -24,9 +24,10 @@ from headwater.delta import one_batch, without_columns
 from headwater.errors import HeadwaterError, InvalidQuery, NonDeterministic, UnknownName
 from headwater.evaluation.settings import TIME_ZONE, set_to, settings_of
 from headwater.evaluation.spark import SparkEvaluator, active
-from headwater.frontend.expressions import Unreadable
-from headwater.frontend.plans import PlanReader
+from headwater.frontend.expressions import USER_FUNCTIONS, Unreadable
+from headwater.frontend.plans import SESSION, PlanReader
 from headwater.frontend.statements import parse_query
+from headwater.lengths import DECLARED
 from headwater.schema import collected, loosened
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from headwater.evaluation.settings import Settings
 
 _TABLE = "headwater.table"
+# What a column may be beside its type: a time window, a session window, a text of a declared length.
+_KINDS = ("spark.timeWindow", SESSION, DECLARED)
 # Rules that serve one run over all data, and stand in the way of keeping an answer up to date.
 _EXCLUDED_RULES = (
     "LimitPushDown",
@@ -54,16 +57,17 @@ _CONFIGURATION = {
     "spark.sql.optimizer.runtimeFilter.semiJoinReduction.enabled": "false",
     "spark.sql.maxToStringFields": "100000",
 }
+# What Catalyst takes for deterministic, because it is the same throughout one run: times, session variables, samples.
 _NOT_FUNCTIONS_OF_THE_TABLES = (
-    *("Rand", "Randn", "RandStr", "Uniform", "Uuid", "Shuffle", "MonotonicallyIncreasingID", "SparkPartitionID"),
-    *("InputFileName", "InputFileBlockStart", "InputFileBlockLength", "CurrentDate", "CurrentTimestamp", "Now"),
-    *("LocalTimestamp", "CurrentTime", "CurrentBatchTimestamp", "CurDateExpressionBuilder", "AesEncrypt", "Sample"),
+    *("CurrentDate", "CurrentTimestamp", "Now", "LocalTimestamp", "CurrentTime", "CurrentBatchTimestamp"),
+    *("CurDateExpressionBuilder", "RandStr", "Uniform", "AesEncrypt", "VariableReference", "Sample"),
 )
 _CLASSES = re.compile(rf'"class":"[\w.$]*\.({"|".join(_NOT_FUNCTIONS_OF_THE_TABLES)})"')
 # Catalyst's JSON repeats what is within a CASE: each level doubles it, and some dozens of levels take all memory.
 _DEEPEST = 10
 _CASES = re.compile(r"\bCASE WHEN\b|\bEND\b(?!#)")
-_UNKNOWN = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "UNRESOLVED_FIELD", "UNRESOLVED_MAP_KEY")
+_MISSING = "TABLE_OR_VIEW_NOT_FOUND"
+_UNKNOWN = (_MISSING, "UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "UNRESOLVED_FIELD", "UNRESOLVED_MAP_KEY")
 
 
 @dataclass(frozen=True)
@@ -110,15 +114,40 @@ class Analyser:
         moment = then or self.moment(view=view)
         try:
             with self.naming, active(self._spark):
-                session = self.session_of(moment)
-                read = self.mentioned(text, relations)
-                for name in read:
-                    self.stand_in(session, name, relations[name]).createOrReplaceTempView(quote(name))
-                found = session.sql(text)
+                found, read = self._resolved(text, relations, moment)
                 named = tuple((name, relations[name]) for name in read)
                 return self._read(replace(moment, text=text, relations=named, view=view), found)
         except (PySparkException, Py4JJavaError) as error:
-            raise translated(error) from error
+            raise _qualified(error, relations) or translated(error) from error
+
+    def read_by(self, text: str, relations: Mapping[str, StructType]) -> frozenset[str]:
+        """Those of the relations that the query reads."""
+        try:
+            with self.naming, active(self._spark):
+                found, _ = self._resolved(text, relations, self.moment())
+            return frozenset(_leaves(Handle(found._jdf.queryExecution().analyzed()))[0].values())
+        except (PySparkException, Py4JJavaError) as error:
+            raise _qualified(error, relations) or translated(error) from error
+
+    def _resolved(self, text: str, relations: Mapping[str, StructType], moment: Reading) -> tuple[DataFrame, list[str]]:
+        """The query over stand-ins, and the relations that have one.
+
+        These are the ones that the parser shows; all of them, where that misses one: it does not look into `|> SET`, nor into
+        the bodies of SQL functions.
+        """
+        shown = self.mentioned(text, relations)
+        try:
+            return self._over(text, {name: relations[name] for name in shown}, moment), shown
+        except PySparkException as error:
+            if not _is_missing(error) or len(shown) == len(relations):
+                raise
+            return self._over(text, relations, moment), list(relations)
+
+    def _over(self, text: str, relations: Mapping[str, StructType], moment: Reading) -> DataFrame:
+        session = self.session_of(moment)
+        for name, schema in relations.items():
+            self.stand_in(session, name, schema).createOrReplaceTempView(quote(name))
+        return session.sql(text)
 
     def again(self, reading: Reading) -> Query:
         """Analyses a query that was read before."""
@@ -157,7 +186,7 @@ class Analyser:
         """What Spark's parser makes of a query, before any name in it is looked up."""
         try:
             with active(self._spark):
-                return str(self._spark._jsparkSession.sessionState().sqlParser().parsePlan(text).toString())
+                return _shown(self._spark._jsparkSession.sessionState().sqlParser().parsePlan(text))
         except PySparkException as error:
             raise translated(error) from error
 
@@ -177,10 +206,7 @@ class Analyser:
 
     def stand_in(self, session: SparkSession, name: str, schema: StructType, rows: DataFrame | None = None) -> DataFrame:
         """A relation that Spark takes for `name`: empty, or with the given rows."""
-        marks = [{**(field.metadata or {}), _TABLE: name} for field in schema.fields]
-        marked = StructType(
-            [StructField(f.name, f.dataType, metadata=mark) for f, mark in zip(schema.fields, marks, strict=True)]
-        )
+        marked = StructType([StructField(f.name, f.dataType, True, _marks(name, f)) for f in schema.fields])  # noqa: FBT003
         jvm: Any = session._jvm
         described = jvm.org.apache.spark.sql.types.DataType.fromJson(marked.json())
         # Relations over one RDD are one relation to Catalyst, so each has its own.
@@ -248,11 +274,17 @@ class Analyser:
         reads = frozenset(_leaves(Handle(analysed))[0].values())
         schema = loosened(frame.schema)
         try:
+            _require_rows_alone(optimised.root)
             _require_shallow(optimised.root)
             root = reader.read(json.loads(optimised.root.toJSON()), optimised).node
         except Unreadable as reason:
             return Query(reading, schema, reads, None, str(reason), analysed)
         return Query(reading, schema, reads, root, None, analysed)
+
+
+def _marks(table: str, column: StructField) -> dict[str, Any]:
+    """What Spark is told of a column beside its type: its table, and what kind of column it is."""
+    return {key: value for key, value in column.metadata.items() if key in _KINDS} | {_TABLE: table}
 
 
 def quote(name: str) -> str:
@@ -271,45 +303,90 @@ def translated(error: PySparkException | Py4JJavaError) -> HeadwaterError:
     return InvalidQuery(message)
 
 
+def _is_missing(error: PySparkException | Py4JJavaError) -> bool:
+    return isinstance(error, PySparkException) and (error.getCondition() or "").startswith(_MISSING)
+
+
+def _qualified(error: PySparkException | Py4JJavaError, relations: Iterable[str]) -> HeadwaterError | None:
+    """Names of tables and views have no schema and no catalog: says so, if that is why one of them was not found."""
+    if not _is_missing(error):
+        return None
+    stated = str((error.getMessageParameters() or {}).get("relationName"))
+    meant = next((name for name in relations if stated.lower().endswith(f".{quote(name.lower())}")), None)
+    if meant is None:
+        return None
+    return UnknownName(f"there is no {stated}; the name of {meant!r} has no schema and no catalog: write {quote(meant)}")
+
+
 def _require_deterministic(analysed: Any) -> None:  # noqa: ANN401  (a JVM object)
-    if _is_deep(analysed):
-        found, marked = _fickle(analysed)
-    else:
-        described = analysed.toJSON()
-        match = _CLASSES.search(described)
-        found, marked = match[1] if match else None, '"udfDeterministic":false' in described
-    if found:
+    fickle = _fickle(analysed) or _set_by_run(analysed)
+    if fickle in USER_FUNCTIONS:
+        raise NonDeterministic("the query calls a function that is marked non-deterministic; no view over it can be kept exact")
+    if fickle:
         raise NonDeterministic(
-            f"{found} gives another answer each time, so no view over it can be kept exact; "
+            f"{fickle} gives another answer each time, so no view over it can be kept exact; "
             "put its value into a column of a table"
         )
-    if marked:
-        raise NonDeterministic("the query calls a function that is marked non-deterministic; no view over it can be kept exact")
+
+
+def _require_rows_alone(optimised: Any) -> None:  # noqa: ANN401  (a JVM object)
+    """The optimiser may name rows by what only one run knows, such as a `uuid`: the next run would name them otherwise."""
+    fickle = _fickle(optimised)
+    if fickle:
+        raise Unreadable(f"a part that Spark plans with {fickle}, which gives a row another value in every run")
+
+
+def _fickle(logical: Any) -> str | None:  # noqa: ANN401  (a JVM object)
+    """The name of an expression anywhere in the plan whose value is not a function of its row; None if there is none.
+
+    Catalyst says of every plan and every expression whether it is deterministic, so only the way to one that is not is walked.
+    """
+    if logical.deterministic():
+        return None
+    subquery = _first_fickle(logical.subqueriesAll())
+    if subquery is not None:
+        return _fickle(subquery)
+    part = logical
+    for kind in ("children", "expressions", "children"):
+        while (inner := _first_fickle(getattr(part, kind)())) is not None:
+            part = inner
+            if kind == "expressions":
+                break
+    return str(part.nodeName())
+
+
+def _first_fickle(parts: Any) -> Any:  # noqa: ANN401  (JVM objects)
+    return next((part for part in _items(parts) if not part.deterministic()), None)
 
 
 def _is_deep(logical: Any) -> bool:  # noqa: ANN401  (a JVM object)
     """Whether the plan has conditions within each other so deep that it has no readable JSON."""
     depth = deepest = 0
-    for word in _CASES.findall(logical.treeString(True, False, 1_000_000, False, False)):  # noqa: FBT003  (py4j)
+    for word in _CASES.findall(_shown(logical)):
         depth = max(depth - 1, 0) if word == "END" else depth + 1
         deepest = max(deepest, depth)
     return deepest > _DEEPEST
 
 
-def _fickle(logical: Any) -> tuple[str | None, bool]:  # noqa: ANN401  (a JVM object)
-    """What in the plan is not a function of the tables, and whether any function is marked so: step by step, for deep plans."""
-    inner = logical.subqueriesAll()
-    plans = [logical] + [inner.apply(i) for i in range(inner.size())]
-    expressions = []
-    marked = False
+def _set_by_run(logical: Any) -> str | None:  # noqa: ANN401  (a JVM object)
+    """What in the plan is the same throughout a run, and another in the next: for deep plans, looked for step by step."""
+    if not _is_deep(logical):
+        match = _CLASSES.search(logical.toJSON())
+        return match[1] if match else None
+    plans = [logical, *_items(logical.subqueriesAll())]
+    expressions: list[Any] = []
     for node in plans:
         plans += _items(node.children())
         expressions += _items(node.expressions())
     for expression in expressions:
-        marked = marked or not expression.deterministic()
         expressions += _items(expression.children())
     names = (node.nodeName() for node in (*plans, *expressions))
-    return next((name for name in names if name in _NOT_FUNCTIONS_OF_THE_TABLES), None), marked
+    return next((name for name in names if name in _NOT_FUNCTIONS_OF_THE_TABLES), None)
+
+
+def _shown(logical: Any) -> str:  # noqa: ANN401  (a JVM object)
+    """A plan as text, with all its columns."""
+    return str(logical.treeString(True, False, 1_000_000, False, False))  # noqa: FBT003  (py4j)
 
 
 def _items(sequence: Any) -> list[Any]:  # noqa: ANN401  (JVM objects)
@@ -333,7 +410,9 @@ def _leaves(whole: Handle) -> tuple[dict[int, str], dict[int, Handle]]:
             if name is not None:
                 sources[int(leaves.apply(i).output().apply(0).exprId().id())] = name
     for i, plan in enumerate(plans[1:]):
-        subplans[int(plan.output().apply(0).exprId().id())] = whole.then("subqueriesAll", i)
+        # That of LATERAL (SELECT *) gives no columns.
+        if plan.output().size():
+            subplans[int(plan.output().apply(0).exprId().id())] = whole.then("subqueriesAll", i)
     return sources, subplans
 
 

@@ -19,6 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from headwater.algebra.expressions import Call, Column, Expression, Literal
+from headwater.errors import NotSupported
 from headwater.evaluation.settings import asked_while_running
 from headwater.schema import COLLATED, arrow_type
 
@@ -208,7 +209,7 @@ def _stated_type(node: Json) -> pa.DataType | None:
         return None
     try:
         return arrow_type(stated)
-    except (PySparkException, ValueError):
+    except (PySparkException, ValueError, NotSupported):
         return None
 
 

@@ -15,9 +15,13 @@ from uuid import uuid4
 import pyarrow as pa
 
 from headwater.algebra import plan
-from headwater.algebra.expressions import Call, Column, Expression, rewrite
+from headwater.algebra.expressions import Call, Column, Expression, columns_of, rewrite, walk
 from headwater.errors import NotSupported
+from headwater.evaluation.duckdb_sql import Untranslatable
+from headwater.evaluation.sessions import MERGED_SESSION
+from headwater.evaluation.windows import window_sql
 from headwater.frontend.expressions import Unreadable, class_name, collation_key, read_expression
+from headwater.operators.ordering import is_ordered
 from headwater.schema import COLLATED, arrow_type
 
 if TYPE_CHECKING:
@@ -31,6 +35,8 @@ _JOINS |= {"LeftSemi": "semi", "LeftAnti": "anti", "ExistenceJoin": "existence",
 _SAME_ROWS = {"SubqueryAlias", "RebalancePartitions", "Repartition", "RepartitionByExpression", "ResolvedHint", "LocalLimit"}
 _CONSTANT = {"LocalRelation", "OneRowRelation", "Range"}
 _BY_ROW = {"BatchEvalPython", "ArrowEvalPython"}
+# How Spark marks a column of session windows: to group by it is to merge them.
+SESSION = "spark.sessionWindow"
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,8 @@ class Relation:
     ids: tuple[int, ...]
 
     def column(self, attribute: Json) -> Column:
+        if attribute["exprId"]["id"] not in self.ids:
+            raise Unreadable(f"a part that reads the column {attribute['name']}, which Spark's plan does not give it")
         position = self.ids.index(attribute["exprId"]["id"])
         return Column(position, self.node.types[position])
 
@@ -139,6 +147,9 @@ class _NodeReader:
     def _read_generate(self) -> Relation:
         child = self.children[0]
         generator = read_expression(self.json["generator"], child.column, None, self.origin.then("generator"))
+        if isinstance(generator, Call) and generator.function == "PythonUDTF":
+            # It may look at all rows of a partition, as it does where it is given a TABLE.
+            return self._opaque(f"the table function {self.json['generator'][0]['name']}")
         ids = tuple(attribute for attribute, _ in self._output)
         made = {attribute[0]["exprId"]["id"] for attribute in self.json["generatorOutput"]}
         kept = tuple(child.ids.index(attribute) for attribute in ids[: len(ids) - len(made)])
@@ -160,7 +171,10 @@ class _NodeReader:
         only = generator.arguments[0]
         if isinstance(only, Column):
             return only.type
-        return arrow_type(json.loads(self.origin.then("generator", "children", 0, "dataType", "json").get()))
+        try:
+            return arrow_type(json.loads(self.origin.then("generator", "children", 0, "dataType", "json").get()))
+        except NotSupported as reason:
+            raise Unreadable("a generator over a map without keys") from reason
 
     def _read_union(self) -> Relation:
         ids = tuple(attribute for attribute, _ in self._output)
@@ -190,12 +204,14 @@ class _NodeReader:
         return Relation(node, ids)
 
     def _read_aggregate(self) -> Relation:
-        visible = self.children[0]
+        visible = self._with_sessions(self.children[0])
         child, keys = self._expressions("groupingExpressions", visible)
         child, outputs = self._expressions("aggregateExpressions", child)
         if self._is_collated:
             keys, outputs = self._by_collation(keys, outputs)
         ids = self._named_ids("aggregateExpressions")
+        if visible is not self.children[0]:
+            _require_not_aggregated(Column(len(visible.ids) - 1, visible.node.types[-1]), outputs)
         node = plan.Aggregate(types=self._types(ids), child=child.node, keys=keys, outputs=outputs, origin=self.origin)
         return Relation(node, ids)
 
@@ -217,10 +233,45 @@ class _NodeReader:
 
         return tuple(found), tuple(rewrite(output, stand_in) for output in outputs)
 
+    def _with_sessions(self, child: Relation) -> Relation:
+        """What an aggregate groups, its session window merged: Spark does that where it runs a group by a column so marked.
+
+        Rows come with the window of their own time. Those of one group by the other keys whose windows overlap share one.
+        """
+        keys = self.json["groupingExpressions"]
+        sessions = [i for i, key in enumerate(keys) if _may_be_session(key) and self._is_session(i)]
+        if not sessions:
+            return child
+        columns = [self._plain_key(key, child) for key in keys]
+        session = columns.pop(sessions[0])
+        merged = plan.Window(
+            types=(*child.node.types, session.type),
+            child=child.node,
+            functions=(Call(MERGED_SESSION, (session,), session.type),),
+            partition=tuple(columns),
+            order=(),
+        )
+        own = child.ids[session.index]
+        hidden = (-1 - i if i == session.index else known for i, known in enumerate(child.ids))
+        return Relation(merged, (*hidden, own))
+
+    def _is_session(self, key: int) -> bool:
+        expression = self.origin.then("groupingExpressions", key).get()
+        return bool(expression.metadata().contains(SESSION))
+
+    def _plain_key(self, key: list[Json], child: Relation) -> Column:
+        if class_name(key[0]) != "AttributeReference":
+            raise Unreadable("a session window beside a key that is computed")
+        return child.column(key[0])
+
     def _read_window(self) -> Relation:
         child = self.children[0]
         if self._is_collated:
             raise Unreadable("window functions of strings with a collation of their own")
+        if not self.json["orderSpec"] and isinstance(child.node, plan.Project | plan.Sort):
+            numbered = self._numbered_in_order()
+            if numbered is not None:
+                return numbered
         functions = self._plain_expressions("windowExpressions")
         ids = child.ids + self._named_ids("windowExpressions")
         node = plan.Window(
@@ -232,6 +283,39 @@ class _NodeReader:
             origin=self.origin,
         )
         return Relation(node, ids)
+
+    def _numbered_in_order(self) -> Relation | None:
+        """Rows numbered in the order that they are sorted in below: None if there is none, or nothing that depends on it.
+
+        `row_number()` has an order wherever a user writes it. Catalyst takes it away where a correlated subquery with ORDER BY
+        and LIMIT or OFFSET does not give the columns that it is ordered by, and relies on the rows to stay as they were sorted:
+
+            ν[row_number() by p]  ∘  π  ∘  sort k     becomes     π'  ∘  ν[row_number() by p, order k]  ∘  π, k
+        """
+        child = self.children[0]
+        functions = self._plain_expressions("windowExpressions")
+        if not all(map(_is_row_number, functions)):
+            return None
+        ordered = _with_order(child.node)
+        if ordered is None:
+            return None
+        below, order = ordered
+        order += _by_whole_row(child.node.types)
+        ids = self._named_ids("windowExpressions")
+        made = self._types(ids)
+        window = plan.Window(
+            types=below.types + made,
+            child=below,
+            functions=tuple(_in_order(function, order) for function in functions),
+            partition=self._plain_expressions("partitionSpec"),
+            order=order,
+        )
+        try:
+            window_sql(window)
+        except Untranslatable as reason:
+            raise Unreadable(f"ORDER BY with LIMIT or OFFSET in a correlated subquery, with {reason}") from reason
+        shown = [*range(len(child.ids)), *range(len(below.types), len(window.types))]
+        return Relation(plan.picked(window, shown), child.ids + ids)
 
     def _read_sort(self) -> Relation:
         child = self.children[0]
@@ -358,6 +442,83 @@ def sort_key(order: Expression) -> plan.SortKey:
     assert isinstance(order, Call)
     descending = "Descending" in (order.option("direction") or "")
     return plan.SortKey(order.arguments[0], descending, "NullsFirst" in (order.option("nullOrdering") or ""))
+
+
+def _is_row_number(function: Expression) -> bool:
+    inner = function.arguments[0] if isinstance(function, Call) and function.arguments else function
+    return isinstance(inner, Call) and inner.function == "RowNumber"
+
+
+def _with_order(node: plan.Node) -> tuple[plan.Node, tuple[plan.SortKey, ...]] | None:
+    """The same rows with what they are sorted by as further columns, and the order by these; None if they are not sorted."""
+    match node:
+        case plan.Sort(child=child, order=order):
+            columns = tuple(Column(i, kind) for i, kind in enumerate(child.types))
+            keys = tuple(Column(len(columns) + i, _type_of(key.expression)) for i, key in enumerate(order))
+            expressions = columns + tuple(key.expression for key in order)
+            types = child.types + tuple(key.type for key in keys)
+            widened = plan.Project(types=types, child=child, expressions=expressions)
+            return widened, tuple(replace(key, expression=column) for key, column in zip(order, keys, strict=True))
+        case plan.Filter(child=child):
+            below = _with_order(child)
+            return below and (replace(node, types=below[0].types, child=below[0]), below[1])
+        case plan.Project(child=child, expressions=expressions):
+            below = _with_order(child)
+            if below is None:
+                return None
+            carried = tuple(key.expression for key in below[1])
+            types = node.types + tuple(map(_type_of, carried))
+            keys = tuple(Column(len(node.types) + i, kind) for i, kind in enumerate(types[len(node.types) :]))
+            order = tuple(replace(key, expression=column) for key, column in zip(below[1], keys, strict=True))
+            return plan.Project(types=types, child=below[0], expressions=expressions + carried), order
+    return None
+
+
+def _by_whole_row(types: plan.Types) -> tuple[plan.SortKey, ...]:
+    """How rows are ordered that an order leaves equal, as by a limit."""
+    columns = [Column(i, kind) for i, kind in enumerate(types) if is_ordered(kind)]
+    return tuple(plan.SortKey(column, descending=False, nulls_first=True) for column in columns)
+
+
+def _type_of(expression: Expression) -> pa.DataType:
+    if expression.type is not None:
+        return expression.type
+    assert isinstance(expression, Call)
+    assert expression.origin is not None
+    return arrow_type(json.loads(expression.origin.get().dataType().json()))
+
+
+def _in_order(function: Expression, order: tuple[plan.SortKey, ...]) -> Expression:
+    """A window function over an order; it has none."""
+    assert isinstance(function, Call)
+    inner, specification = function.arguments
+    assert isinstance(specification, Call)
+    *partition, frame = specification.arguments
+    ordered = replace(specification, arguments=(*partition, *map(_sort_order, order), frame), origin=None)
+    return replace(function, arguments=(inner, ordered), origin=None)
+
+
+def _sort_order(key: plan.SortKey) -> Call:
+    """A sort key as Catalyst's `SortOrder`."""
+    options = (
+        ("direction", "Descending" if key.descending else "Ascending"),
+        ("nullOrdering", "NullsFirst" if key.nulls_first else "NullsLast"),
+    )
+    return Call("SortOrder", (key.expression,), None, options)
+
+
+def _may_be_session(key: list[Json]) -> bool:
+    """Whether a key has the type of a session window; the JSON does not say whether it is marked as one."""
+    stated = key[0].get("dataType")
+    fields = stated.get("fields", []) if isinstance(stated, dict) else []
+    return [part["name"] for part in fields] == ["start", "end"]
+
+
+def _require_not_aggregated(session: Column, outputs: tuple[Expression, ...]) -> None:
+    """Aggregate functions get some rows with their own window, and some with the merged one, as Spark's plan has it."""
+    calls = [part for output in outputs for part in walk(output) if isinstance(part, Call)]
+    if any(session.index in columns_of(call) for call in calls if call.function == "AggregateExpression"):
+        raise Unreadable("an aggregate function over the session window that it groups by")
 
 
 def limited(node: plan.Node, count: int | None, offset: int) -> plan.Node:

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 
 from headwater.delta import one_batch
-from headwater.errors import EvaluationFailed
-from headwater.evaluation.spark import active, failure
+from headwater.evaluation.spark import active, spark_failing
 from headwater.evaluation.stages import typed
 from headwater.frontend.catalyst import Analyser, quote
 from headwater.schema import collected, loosened
@@ -36,23 +34,20 @@ class Recompute:
     def __call__(
         self, query: Query, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch]
     ) -> pa.RecordBatch:
-        try:
-            if query.text is not None:
-                return one_batch(self.answer(query.text, schemas, contents, query.reading)[1])
-            with active(self.spark()):
-                frames = {name: self.frame(schemas[name], rows) for name, rows in contents.items()}
-                logical = self.analyser.with_rows(query.analysed, frames)
-                with self.analyser.naming:
-                    session = self.analyser.session_of(query.reading)
-                return one_batch(collected(self.analyser.dataset(session, logical)))
-        except PySparkException as error:
-            raise EvaluationFailed(failure(error)) from error
+        if query.text is not None:
+            return one_batch(self.answer(query.text, schemas, contents, query.reading)[1])
+        with spark_failing(), active(self.spark()):
+            frames = {name: self.frame(schemas[name], rows) for name, rows in contents.items()}
+            logical = self.analyser.with_rows(query.analysed, frames)
+            with self.analyser.naming:
+                session = self.analyser.session_of(query.reading)
+            return one_batch(collected(self.analyser.dataset(session, logical)))
 
     def answer(
         self, text: str, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch | DataFrame], moment: Reading
     ) -> tuple[StructType, pa.Table]:
         """The answer of SQL, under the time zone and the settings of a moment, over the given rows, and its columns."""
-        with active(self.spark()):
+        with spark_failing(), active(self.spark()):
             frames = {name: self.frame(schemas[name], rows)._jdf.queryExecution().analyzed() for name, rows in contents.items()}
             with self.analyser.naming:
                 session = self.analyser.session_of(moment)

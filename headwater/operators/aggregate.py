@@ -27,6 +27,7 @@ from headwater.operators.difference import appearance, difference
 from headwater.operators.extremes import Best, Extreme, renewed
 from headwater.operators.operator import Input, Operator, schema_of
 from headwater.picking import picked, picked_or_null
+from headwater.state import slicing
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import group_rows, sum_by
 from headwater.state.loops import add_lines_at
@@ -115,17 +116,30 @@ class Aggregate(Operator):
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         delta = inputs[0].delta
         groups, keys, cells = self._grouped(delta)
-        distinct_state = self._add(state, delta, groups.ids, cells)
+        distinct_state = self._add(state[self._before_counts :], delta, groups.ids, cells)
         batch, states = self._before_and_after(state, keys, cells)
         there = self._there(states)
         extremes, extremes_state = self._renew_extremes(state, inputs[0], groups.ids, batch, there)
         sums = state[0].insert(self._state_rows(keys, cells))
         return (sums, *extremes_state, *distinct_state), self._change(states, keys, there, extremes)
 
+    @property
+    def takes_parts(self) -> bool:
+        """Whether `step_in_parts`, `absorb` and `present` may be used: where nothing has to be looked for among all rows."""
+        return not self._extremes
+
+    @property
+    def absorbs(self) -> bool:
+        """Whether, beyond that, `sums` may be made wherever rows are: where states are nothing but sums."""
+        return not (self._extremes or self._distinct)
+
     def step_in_parts(self, state: State, parts: Iterable[Delta]) -> tuple[State, Delta]:
-        """The same for a delta that comes in parts; only where the operator `absorbs`."""
-        sums = [self.sums(part) for part in parts if len(part)]
-        return self.step_of_sums(state, Delta.concat(sums)) if sums else (state, self.nothing())
+        """The same for a delta that comes in parts; what one of them does to the output is not asked."""
+        added, counts = self._summed_up(state[1:], parts)
+        if added is None:
+            return state, self.nothing()
+        (sums, *_), output = self.step_of_sums(state, added)
+        return (sums, *counts), output
 
     def step_of_sums(self, state: State, sums: Delta) -> tuple[State, Delta]:
         """The same for the sums of all parts of a delta, wherever they were made."""
@@ -147,14 +161,10 @@ class Aggregate(Operator):
         values = self._finish(states, extremes)
         return (appearance if len(there) == 1 else difference)(self._schema, keys, values, *there)
 
-    @property
-    def absorbs(self) -> bool:
-        """Whether states may be built by `absorb`, and `present` gives the output: where they are nothing but sums."""
-        return not (self._extremes or self._distinct)
-
     def absorb(self, state: State, delta: Delta) -> State:
         """The state with a delta added; what that does to the output is not asked, so no sum in between can be too large."""
-        return (state[0].insert(self.sums(delta)),)
+        sums, counts = self._summed(state[1:], delta)
+        return (state[0].insert(sums), *counts)
 
     def present(self, state: State) -> Delta:
         """The whole output."""
@@ -165,11 +175,32 @@ class Aggregate(Operator):
         states = cells.alone()
         return self._change(states, keys, self._there(states), [])
 
-    def sums(self, delta: Delta) -> Delta:
-        """What a delta, or a part of one, adds to the state: rows with vectors for weights; where the operator `absorbs`."""
+    def sums(self, parts: Iterable[Delta]) -> Delta | None:
+        """What a delta in parts adds to the state: rows with vectors for weights; where the operator `absorbs`."""
+        return self._summed_up((), parts)[0]
+
+    def _summed_up(self, counts: State, parts: Iterable[Delta]) -> tuple[Delta | None, State]:
+        """The same, None if there are no parts, and the new counts of distinct values."""
+        found: list[Delta] = []
+        limit = slicing.PAIRS
+        for part in parts:
+            added, counts = self._summed(counts, part)
+            found.append(added)
+            if sum(map(len, found)) > limit:
+                # The same groups come again and again.
+                found = [self._merged(found)]
+                limit = max(slicing.PAIRS, 2 * len(found[0]))
+        return Delta.concat(found) if found else None, counts
+
+    def _summed(self, counts: State, delta: Delta) -> tuple[Delta, State]:
+        """The same for one part."""
         groups, keys, cells = self._grouped(delta)
-        self._add((), delta, groups.ids, cells)
-        return self._state_rows(keys, cells)
+        after = self._add(counts, delta, groups.ids, cells)
+        return self._state_rows(keys, cells), after
+
+    def _merged(self, sums: Sequence[Delta]) -> Delta:
+        """Several of them as one."""
+        return self._state_rows(*self._cells(Delta.concat(sums)))
 
     def _cells(self, sums: Delta) -> tuple[list[pa.Array], Cells]:
         """The groups of rows of state, and cells with their sums."""
@@ -247,14 +278,18 @@ class Aggregate(Operator):
         """How many measures have buckets."""
         return sum(measure.accumulator.buckets for measure in self._measures)
 
-    def _add(self, state: State, delta: Delta, ids: Int64s, cells: Cells) -> State:
-        """Adds the delta to the cells; the new counts of distinct values."""
+    @cached_property
+    def _before_counts(self) -> int:
+        """Where, in the state, the counts of distinct values begin."""
+        return 2 + len(self._buffers) if self._extremes else 1
+
+    def _add(self, seen: State, delta: Delta, ids: Int64s, cells: Cells) -> State:
+        """Adds the delta to the cells, given the counts of distinct values; the new counts."""
         for rows, weights, owners in _pieces(delta, ids):
             count(weights, owners, cells.sums, 0)
             for measure, slot in self._plain:
                 kept = weights if measure.condition is None else chosen(rows.column(measure.condition), weights)
                 measure.accumulator.add([rows.column(i) for i in measure.inputs], kept, owners, cells, slot)
-        seen = state[2 + len(self._buffers) if self._extremes else 1 :]
         after = []
         for (measure, slot), columns, counts in zip(self._distinct, self._distinct_inputs, seen, strict=True):
             rows, owners = delta, ids

@@ -9,6 +9,7 @@ emptied, though the group has values left, is filled again from the rows: whoeve
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,8 +20,10 @@ from headwater.delta import Delta
 from headwater.operators.extremes import Best, Extreme, counted
 from headwater.operators.operator import Exhausted
 from headwater.operators.ordering import column_ranks
-from headwater.picking import picked, picked_or_null
+from headwater.picking import picked, picked_or_null, rows_at
+from headwater.state import slicing
 from headwater.state.consolidation import group_rows, sum_by
+from headwater.state.slicing import bounds_of_slices, counts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,8 +81,11 @@ def buffered(  # noqa: PLR0913  (all of one computation)
     if empty.any():
         if after is None:
             raise Exhausted
-        new, more = _refilled(extreme, np.flatnonzero(empty), new, keys, after)
-        change.append(more)
+        again = np.flatnonzero(empty)
+        counts = counts_of(after, rows_at(keys, again), range(width))
+        for start, stop in pairwise(bounds_of_slices(counts, slicing.PAIRS)):
+            new, more = _refilled(extreme, again[start:stop], new, keys, after)
+            change.append(more)
     return Best(new, totals), buffer.insert(_rows(buffer, keys, change))
 
 

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from headwater.compiled import compiled
 from headwater.operators.accumulators.cells import chosen, present
 from headwater.operators.ordering import column_ranks
-from headwater.picking import picked_or_null
+from headwater.picking import picked, picked_or_null
+from headwater.state.slicing import lookup_slices
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,12 +84,24 @@ def _known(old: Best) -> Int64s:
 
 
 def _rescanned(extreme: Extreme, keys: pa.RecordBatch, after: Arrangement) -> Best:
-    found = after.lookup(keys, range(keys.num_columns)).consolidated()
-    values = found.rows.column(extreme.column)
+    """The best of all rows of groups: of slices of them first, then of these."""
+    values, owners, counts = [pa.nulls(0, extreme.type)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for found in lookup_slices(after, keys, range(keys.num_columns)):
+        weights = counted(extreme, found.rows, found.weights)
+        place, amounts = _best_of(extreme, found.rows.column(extreme.column), weights, found.probe, keys.num_rows)
+        there = np.flatnonzero(place >= 0)
+        values += picked([found.rows.column(extreme.column)], place[there])
+        owners.append(there)
+        counts.append(amounts[there])
+    candidates = pa.concat_arrays(values)
+    place, amounts = _best_of(extreme, candidates, np.concatenate(counts), np.concatenate(owners), keys.num_rows)
+    return Best(picked_or_null([candidates], place)[0], amounts)
+
+
+def _best_of(extreme: Extreme, values: pa.Array, weights: Int64s, ids: Int64s, size: int) -> tuple[Int64s, Int64s]:
     ranks = column_ranks(values, descending=extreme.greatest, nulls_first=False)
-    weights = counted(extreme, found.rows, found.weights)
-    place, counts = _best(ranks, weights, found.probe, keys.num_rows)
-    return Best(picked_or_null([values], place)[0], counts)
+    place, counts = _best(ranks, weights, ids, size)
+    return place, counts
 
 
 def counted(extreme: Extreme, rows: pa.RecordBatch, weights: Int64s) -> Int64s:

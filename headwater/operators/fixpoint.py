@@ -43,6 +43,7 @@ from headwater.errors import RecursionLimit
 from headwater.operators.arrange import Arrange
 from headwater.operators.bodies import Program, program_of
 from headwater.operators.going_round import GoingRound
+from headwater.operators.linear import Linear
 from headwater.operators.operator import Input, Operator, schema_of
 from headwater.state.arrangement import Arrangement
 
@@ -179,6 +180,18 @@ class Fixpoint(Operator):
             if i in found or isinstance(line.operator, Arrange):
                 found |= {i, *(source - len(self.relations) for source in line.inputs)}
         return frozenset(i for i in found if i >= 0)
+
+    @cached_property
+    def passed_on(self) -> dict[int, int]:
+        """The lines that nothing reads but one linear operator, and which line that is."""
+        first = len(self.relations)
+        readers: dict[int, list[int]] = {}
+        for i, line in enumerate(self.lines):
+            for source in line.inputs:
+                readers.setdefault(source - first, []).append(i)
+        linear = {i for i, line in enumerate(self.lines) if isinstance(line.operator, Linear)}
+        read = {body - first for body in self.bodies}
+        return {i: by[0] for i, by in readers.items() if i >= 0 and i not in read and len(by) == 1 and by[0] in linear}
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:

@@ -21,15 +21,19 @@ from headwater.delta import Delta
 from headwater.operators import rounds as compiled_rounds
 from headwater.operators.agenda import LAST
 from headwater.operators.arrange import Arrange
+from headwater.operators.join import Join
+from headwater.operators.linear import Linear
+from headwater.operators.multijoin import MultiJoin
 from headwater.operators.operator import Input
 from headwater.operators.ordering import column_ranks
 from headwater.operators.settling import Found, normal, settled
 from headwater.picking import rows_at
 from headwater.state.consolidation import consolidate, group_rows
 from headwater.state.hashing import hash_rows
+from headwater.state.slicing import collected
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -200,15 +204,29 @@ class GoingRound:
     ) -> list[Delta | None]:
         """What each body derives of what relations emitted and what inputs changed; or no more than some of the lines do."""
         fixpoint = self._fixpoint
+        count = len(emitted)
         deltas: list[Delta | None] = [*emitted, *([None] * len(fixpoint.lines))]
+        # Pairs of a join that only a filter or a projection reads: these are applied part by part.
+        passing: dict[int, Iterator[Delta]] = {}
         before: list[State] = [*self._states]
         for i, line in enumerate(fixpoint.lines):
             if only is not None and i not in only:
                 continue
-            arrived = [self._arrived(source, deltas, inputs, before) for source in line.inputs]
-            if any(len(each.delta) for each in arrived):
-                self._states[i], delta = line.operator.step(self._states[i], arrived)
-                deltas[len(emitted) + i] = delta if len(delta) else None
+            if isinstance(line.operator, Linear) and line.inputs[0] in passing:
+                parts = _applied(line.operator, passing.pop(line.inputs[0]))
+            else:
+                arrived = [self._arrived(source, deltas, inputs, before) for source in line.inputs]
+                if not any(len(each.delta) for each in arrived):
+                    continue
+                if not isinstance(line.operator, Join | MultiJoin):
+                    self._states[i], delta = line.operator.step(self._states[i], arrived)
+                    deltas[count + i] = delta if len(delta) else None
+                    continue
+                parts = line.operator.parts(arrived)
+            if i in fixpoint.passed_on and (only is None or fixpoint.passed_on[i] in only):
+                passing[count + i] = parts
+            else:
+                deltas[count + i] = collected(parts)
         return [deltas[body] if body >= 0 else inputs[-1 - body].delta for body in fixpoint.bodies]
 
     def _count_all(self, derived: list[Delta | None], marks: list[Delta | None]) -> None:
@@ -329,6 +347,14 @@ def _fingerprint(relation: int, rows: pa.RecordBatch, weights: Int64s | None) ->
     """A sum of the hashes of rows, each by its weight: what comes and goes again leaves nothing of it."""
     hashes = hash_rows(rows, range(rows.num_columns)) * np.uint64(2 * relation + 1)
     return int((hashes if weights is None else hashes * weights.astype(np.uint64)).sum())
+
+
+def _applied(operator: Linear, parts: Iterator[Delta]) -> Iterator[Delta]:
+    """What a linear operator makes of parts."""
+    for part in parts:
+        _, found = operator.step((), [Input(part)])
+        if len(found):
+            yield found
 
 
 def _none(delta: Delta) -> Delta:

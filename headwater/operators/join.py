@@ -7,7 +7,7 @@ The trap: taking both sides old, or both new, forgets or doubles ΔL ⋈ ΔR. An
 that comes, adds the pair and takes it away. The sum is right, but what is above may fail on a pair that never was (`a / b`) and
 refuse a good transaction. The second form makes only pairs of the old answer or the new one.
 
-A join without a key meets every row with every row; its condition is applied to a bounded number of pairs at a time.
+Pairs are made in slices of a bounded number (`state.slicing`), and the condition is applied to each before the next is made.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from headwater.delta import Delta, beside, products, taken
 from headwater.operators.operator import Input, Operator
 from headwater.picking import picked
+from headwater.state.slicing import lookup_slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,22 +34,6 @@ if TYPE_CHECKING:
     from headwater.state.arrangement import Arrangement, Matches
 
     Int64s = NDArray[np.int64]
-
-_PAIRS = 4_000_000
-# Of a larger change, a part is looked up at a time, by which so many rows are found: what is in memory can stay in the cache.
-_FOUND = 1 << 18
-_FIRST = 1 << 12
-
-
-def growing(delta: Delta) -> Iterator[tuple[Delta, list[int]]]:
-    """A delta in slices; who takes one says how many rows it found, and the next is as large as that suggests."""
-    start, size = 0, _FIRST
-    while start < len(delta):
-        found: list[int] = []
-        yield delta.slice(start, size) if start or len(delta) > size else delta, found
-        start += size
-        if found:
-            size = max(1, min(_FOUND, size * _FOUND // max(found[0], 1)))
 
 
 @dataclass(frozen=True)
@@ -91,15 +76,11 @@ class Join(Operator):
         return self.key.left, self.key.right
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
-        parts = [part for part in self.parts(inputs) if len(part)]
+        parts = list(self.parts(inputs))
         return state, Delta.concat(parts) if parts else self.nothing()
 
-    def is_sum_of_parts(self, inputs: Sequence[Input]) -> bool:  # noqa: ARG002
-        """Whether no part has rows that another undoes."""
-        return True
-
     def parts(self, inputs: Sequence[Input]) -> Iterator[Delta]:
-        """The pairs, in parts of a bounded number."""
+        """The change in parts of a bounded number of pairs each; none of them is empty."""
         left, right = inputs
         before, after = right.arranged
         staying = left.arranged[0]
@@ -109,36 +90,24 @@ class Join(Operator):
             staying = staying.insert(go)
             meetings = [(come, after), (go, before)]
         for delta, other in meetings:
-            for part, met in self._bounded(delta, other):
-                probe = self.key.matchable(part, self.key.left)
-                found = _looked_up(other, probe, self.key.left, self.right_width)
-                met.append(len(found))
+            probe = self.key.matchable(delta, self.key.left)
+            for found in _looked_up(other, probe, self.key.left, self.right_width):
                 mine = picked(probe.rows.columns[: self.left_width], found.probe)
-                yield self._pairs(mine, found.rows.columns, probe.weights, found)
-        for part, met in self._bounded(right.delta, staying):
-            probe = self.key.matchable(part, self.key.right)
-            found = _looked_up(staying, probe, self.key.right, self.left_width)
-            met.append(len(found))
+                yield from self._pairs(mine, found.rows.columns, probe.weights, found)
+        probe = self.key.matchable(right.delta, self.key.right)
+        for found in _looked_up(staying, probe, self.key.right, self.left_width):
             mine = picked(probe.rows.columns[: self.right_width], found.probe)
-            yield self._pairs(found.rows.columns, mine, probe.weights, found)
+            yield from self._pairs(found.rows.columns, mine, probe.weights, found)
 
-    def _bounded(self, delta: Delta, other: Arrangement) -> Iterator[tuple[Delta, list[int]]]:
-        """The delta in slices that do not make too many pairs at once; none where there is nothing to meet."""
-        if not len(delta) or not len(other):
-            return
-        if self.key.left:
-            yield from growing(delta)
-        else:
-            for part in delta.in_slices(max(1, _PAIRS // len(other))):
-                yield part, []
-
-    def _pairs(self, left: Sequence[pa.Array], right: Sequence[pa.Array], weights: Int64s, found: Matches) -> Delta:
+    def _pairs(self, left: Sequence[pa.Array], right: Sequence[pa.Array], weights: Int64s, found: Matches) -> Iterator[Delta]:
         """Columns of rows that meet, side by side; the weights are those of the rows that were looked up."""
         pairs = Delta(beside([*left, *right], len(found)), products(taken(weights, found.probe), found.weights))
-        return pairs if self.condition is None or not len(pairs) else self.condition.run(pairs)
+        if self.condition is not None:
+            pairs = self.condition.run(pairs)
+        if len(pairs):
+            yield pairs
 
 
-def _looked_up(other: Arrangement, probe: Delta, key: Key, width: int) -> Matches:
+def _looked_up(other: Arrangement, probe: Delta, key: Key, width: int) -> Iterator[Matches]:
     """The rows that are met: their first columns."""
-    wanted = None if width == len(other.schema) else tuple(range(width))
-    return other.lookup(probe.rows, key, wanted).existing()
+    return lookup_slices(other, probe.rows, key, None if width == len(other.schema) else tuple(range(width)))

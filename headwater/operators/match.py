@@ -11,19 +11,23 @@ Without a condition beyond the key, m depends on the key alone, and of the right
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from headwater.delta import Delta, beside
+from headwater.delta import Delta, beside, taken
 from headwater.operators.operator import Input, Operator
 from headwater.operators.scalar import too_many_rows
 from headwater.picking import picked
+from headwater.state import slicing
 from headwater.state.consolidation import consolidate, group_rows, sum_by
+from headwater.state.loops import add_at
+from headwater.state.slicing import lookup_slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -80,9 +84,9 @@ class Match(Operator):
         return state, Delta.concat(parts) if parts else self.nothing()
 
     def _checked(self, left: Input, right: Input) -> Delta:
-        touched = self._touched(left.arranged[1], right.delta)
-        for rows in (left.delta.where(left.delta.weights > 0).rows, touched.rows):
-            if (self._partners(rows, right.arranged[1]) > 1).any():
+        come = left.delta.where(left.delta.weights > 0)
+        for rows in chain([come], self._touched(left.arranged[1], right.delta)):
+            if (self._partners(rows.rows, right.arranged[1]) > 1).any():
                 raise too_many_rows()
         return self.nothing()
 
@@ -90,7 +94,7 @@ class Match(Operator):
         """The left rows that the changes of the right make matched, or unmatched, and which of them are matched now."""
         before, after = right.arranged
         if self.condition is not None:
-            touched = self._touched(left, right.delta)
+            touched = _once(self._touched(left, right.delta), Delta.empty(left.schema))
             was, now = (self._partners(touched.rows, at) > 0 for at in (before, after))
             return touched.where(was != now), now[was != now]
         if not len(left):
@@ -112,13 +116,13 @@ class Match(Operator):
         if self.condition is None:
             counts = self._counted(probe.rows, self.key.left, right)
             return counts if len(probe) == rows.num_rows else sum_by(probe.weights, rows.num_rows, counts)
-        matches = right.lookup(probe.rows, self.key.left).existing()
-        partners, weights = probe.weights[matches.probe], matches.weights
-        if len(matches):
-            met = picked(rows.columns[: self.width], partners)
-            fits = self._fits(met, matches.rows.columns[: self.right_width], len(matches))
-            partners, weights = partners[fits], weights[fits]
-        return sum_by(partners, rows.num_rows, weights)
+        partners = np.zeros(rows.num_rows, np.int64)
+        for matches in lookup_slices(right, probe.rows, self.key.left):
+            asked = probe.weights[matches.probe]
+            met = picked(rows.columns[: self.width], asked)
+            fits = np.flatnonzero(self._fits(met, matches.rows.columns[: self.right_width], len(matches)))
+            add_at(partners, asked[fits], np.ascontiguousarray(taken(matches.weights, fits)))
+        return partners
 
     def _counted(self, keys: pa.RecordBatch, columns: Sequence[int], right: Arrangement) -> NDArray[np.int64]:
         """How many rows of the right have each key."""
@@ -127,25 +131,26 @@ class Match(Operator):
         found = right.lookup(keys, columns)
         return sum_by(found.probe, keys.num_rows, found.weights)
 
-    def _touched(self, left: Arrangement, changes: Delta) -> Delta:
-        """Those of the left rows that a changed right row may match."""
+    def _touched(self, left: Arrangement, changes: Delta) -> Iterator[Delta]:
+        """Those of the left rows that a changed right row may match, in slices; a row may be in several of these."""
         changes = self.key.matchable(changes, self.key.right)
         if self.condition is None:
             changes = changes.take(group_rows(changes.rows, self.key.right).representatives)
-        matches = left.lookup(changes.rows, self.key.right).existing()
-        found = Delta(matches.rows, matches.weights)
-        if self.condition is None or not len(matches):
-            return found
-        met = picked(changes.rows.columns[: self.right_width], matches.probe)
-        fits = self._fits(matches.rows.columns[: self.width], met, len(matches))
-        # Found once for every partner that changed, but touched only once.
-        groups = group_rows(found.rows, range(found.rows.num_columns))
-        hit = np.zeros(groups.count, bool)
-        hit[groups.ids[fits]] = True
-        first_probe = np.full(groups.count, len(changes))
-        np.minimum.at(first_probe, groups.ids, matches.probe)
-        once = hit[groups.ids] & (matches.probe == first_probe[groups.ids])
-        return consolidate(found.where(once))
+        for matches in lookup_slices(left, changes.rows, self.key.right):
+            found = Delta(matches.rows, matches.weights)
+            if self.condition is None:
+                yield found
+                continue
+            met = picked(changes.rows.columns[: self.right_width], matches.probe)
+            fits = self._fits(matches.rows.columns[: self.width], met, len(matches))
+            # Found once for every partner that changed, but touched only once.
+            groups = group_rows(found.rows, range(found.rows.num_columns), signed_zeros=True)
+            hit = np.zeros(groups.count, bool)
+            hit[groups.ids[fits]] = True
+            first_probe = np.full(groups.count, len(changes))
+            np.minimum.at(first_probe, groups.ids, matches.probe)
+            once = hit[groups.ids] & (matches.probe == first_probe[groups.ids])
+            yield consolidate(found.where(once))
 
     def _fits(self, left: Sequence[pa.Array], right: Sequence[pa.Array], count: int) -> Bools:
         assert self.condition is not None
@@ -160,3 +165,19 @@ class Match(Operator):
             return Delta(beside(columns, len(rows)), rows.weights)
         places = np.flatnonzero(chosen)
         return Delta(beside(picked(columns, places), len(places)), rows.weights[places])
+
+
+def _once(slices: Iterator[Delta], nothing: Delta) -> Delta:
+    """Rows that may be in several slices, always with the same weight, once."""
+    found = next(slices, nothing)
+    rest: list[Delta] = []
+    for part in slices:
+        rest.append(part)
+        if sum(map(len, rest)) > max(slicing.PAIRS, len(found)):
+            found, rest = _first_ones([found, *rest]), []
+    return _first_ones([found, *rest]) if rest else found
+
+
+def _first_ones(parts: Sequence[Delta]) -> Delta:
+    rows = Delta.concat(parts)
+    return rows.take(group_rows(rows.rows, range(rows.rows.num_columns), signed_zeros=True).representatives)

@@ -8,6 +8,8 @@ this is Δ(L ⋈ R) = ΔL ⋈ R + L' ⋈ ΔR.
 The trap: where several relations change, a row that goes may meet one that comes; the term that adds the two is undone by
 another term. The sum is right, but what is above may fail on rows that never were (`a / b`) and refuse a good transaction. So
 the sum is merged before anybody sees it. Where only one relation changes, or rows only come or only go, there are no such rows.
+A sum too large to be merged is made in two phases: first all rows go, then all come. All that the first makes is of the old
+answer, and all that the second makes is of the new one.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headwater.delta import Delta, beside, products, taken
-from headwater.operators.join import growing
 from headwater.operators.operator import Input, Operator
 from headwater.picking import picked
+from headwater.state import slicing
 from headwater.state.consolidation import consolidate
 from headwater.state.equality import equal_rows
+from headwater.state.slicing import lookup_slices
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -106,58 +109,108 @@ class MultiJoin(Operator):
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         parts = list(self.parts(inputs))
-        if not parts:
-            return state, self.nothing()
-        total = Delta.concat(parts)
-        return state, total if self.is_sum_of_parts(inputs) else consolidate(total)
+        return state, Delta.concat(parts) if parts else self.nothing()
 
-    def is_sum_of_parts(self, inputs: Sequence[Input]) -> bool:
-        """Whether no part has rows that another undoes."""
+    def parts(self, inputs: Sequence[Input]) -> Iterator[Delta]:
+        """The change in parts of a bounded number of rows each; none of them is empty, and no part undoes another.
+
+        An exception are inputs of a shard: what another shard takes away is not known there.
+        """
+        if not self._is_mixed(inputs):
+            yield from self._terms(_Meeting.of(inputs))
+            return
+        terms = self._terms(_Meeting.of(inputs))
+        few, rows = [], 0
+        for part in terms:
+            few.append(part)
+            rows += len(part)
+            if rows > slicing.PAIRS:
+                break
+        else:
+            merged = consolidate(Delta.concat(few)) if few else self.nothing()
+            if len(merged):
+                yield merged
+            return
+        if any(each.is_shard for each in inputs):
+            yield from few
+            del few
+            yield from terms
+            return
+        del few, terms
+        for phase in _Meeting.of(inputs).phases():
+            yield from self._terms(phase)
+
+    def _is_mixed(self, inputs: Sequence[Input]) -> bool:
+        """Whether rows come and go, of several relations: then terms may undo each other."""
         deltas = [inputs[path.input].delta for path in self.paths]
         changed = [delta.weights for delta in deltas if len(delta)]
         if len(changed) < 2:
-            return True
-        return min(int(weights.min()) for weights in changed) > 0 or max(int(weights.max()) for weights in changed) < 0
+            return False
+        return min(int(weights.min()) for weights in changed) < 0 < max(int(weights.max()) for weights in changed)
 
-    def parts(self, inputs: Sequence[Input]) -> Iterator[Delta]:
-        """The terms, in parts of a bounded number of rows."""
+    def _terms(self, meeting: _Meeting) -> Iterator[Delta]:
+        """What the change of each relation does, given those before it as they are and those after it as they were."""
         for relation, path in enumerate(self.paths):
-            if len(inputs[path.input].delta):
-                yield from self._follow(path, relation, inputs)
+            delta = meeting.deltas[path.input]
+            if not len(delta):
+                continue
+            others = [
+                (meeting.after if self.relations[lookup.input] < relation else meeting.before)[lookup.input]
+                for lookup in path.lookups
+            ]
+            # While tables are loaded, all terms but one meet a relation that was empty.
+            if all(map(len, others)):
+                hops = list(zip(path.lookups, others, strict=True))
+                for rows in self._followed(_columns(delta, path.kept), hops):
+                    yield _columns(rows, path.outputs)
 
-    def _follow(self, path: Path, relation: int, inputs: Sequence[Input]) -> Iterator[Delta]:
-        """What the change of one relation does, given those before it as they are and those after it as they were."""
-        others = [inputs[lookup.input].arranged[self.relations[lookup.input] < relation] for lookup in path.lookups]
-        # While tables are loaded, all terms but one meet a relation that was empty.
-        if not all(map(len, others)):
+    def _followed(self, rows: Delta, hops: Sequence[tuple[Lookup, Arrangement]]) -> Iterator[Delta]:
+        """The rows beside all those that they meet, one relation after another."""
+        if not hops:
+            yield rows
             return
-        for part, found in growing(inputs[path.input].delta):
-            rows: Delta | None = _columns(part, path.kept)
-            for lookup, other in zip(path.lookups, others, strict=True):
-                rows = None if rows is None else _met(rows, lookup, other, filtered=self.filtered)
-            if rows is not None:
-                found.append(len(rows))
-                yield _columns(rows, path.outputs)
+        (lookup, other), *rest = hops
+        for met in _met(rows, lookup, other, filtered=self.filtered):
+            yield from self._followed(met, rest)
 
 
-def _met(rows: Delta, lookup: Lookup, other: Arrangement, *, filtered: bool) -> Delta | None:
-    """The rows beside those they meet; None if they meet none."""
+@dataclass(frozen=True, eq=False)
+class _Meeting:
+    """Changes of inputs, and the inputs before and after them."""
+
+    deltas: Sequence[Delta]
+    before: Sequence[Arrangement]
+    after: Sequence[Arrangement]
+
+    @staticmethod
+    def of(inputs: Sequence[Input]) -> _Meeting:
+        arranged = [each.arranged for each in inputs]
+        return _Meeting([each.delta for each in inputs], [before for before, _ in arranged], [after for _, after in arranged])
+
+    def phases(self) -> tuple[_Meeting, _Meeting]:
+        """First all that goes, then all that comes: so every row that is made is one of the old answer or of the new one."""
+        going, coming = ([delta.where(sign * delta.weights > 0) for delta in self.deltas] for sign in (-1, 1))
+        between = [before.insert(delta) for before, delta in zip(self.before, going, strict=True)]
+        return _Meeting(going, self.before, between), _Meeting(coming, between, self.after)
+
+
+def _met(rows: Delta, lookup: Lookup, other: Arrangement, *, filtered: bool) -> Iterator[Delta]:
+    """The rows beside those they meet, in slices."""
     known = _known(rows, lookup.not_null)
-    found = other.lookup(known.rows, lookup.probe, lookup.wanted, filtered=filtered).existing()
-    mine, theirs = known.rows.columns, found.rows.columns
-    probe, weights = found.probe, found.weights
-    if lookup.compared and len(found):
-        left = beside(picked([mine[i] for i, _ in lookup.compared], probe), len(found))
-        same = equal_rows(left, range(len(lookup.compared)), found.rows, [i for _, i in lookup.compared])
-        at = np.flatnonzero(same)
-        probe, weights = probe[at], taken(weights, at)
-        kept = picked([theirs[i] for i in lookup.found], at)
-    else:
-        kept = [theirs[i] for i in lookup.found]
-    if not len(probe):
-        return None
-    pairs = beside([*picked([mine[i] for i in lookup.kept], probe), *kept], len(probe))
-    return Delta(pairs, products(taken(known.weights, probe), weights))
+    mine = known.rows.columns
+    for found in lookup_slices(other, known.rows, lookup.probe, lookup.wanted, filtered=filtered):
+        theirs, probe, weights = found.rows.columns, found.probe, found.weights
+        if lookup.compared:
+            left = beside(picked([mine[i] for i, _ in lookup.compared], probe), len(found))
+            same = equal_rows(left, range(len(lookup.compared)), found.rows, [i for _, i in lookup.compared])
+            at = np.flatnonzero(same)
+            probe, weights = probe[at], taken(weights, at)
+            kept = picked([theirs[i] for i in lookup.found], at)
+        else:
+            kept = [theirs[i] for i in lookup.found]
+        if len(probe):
+            pairs = beside([*picked([mine[i] for i in lookup.kept], probe), *kept], len(probe))
+            yield Delta(pairs, products(taken(known.weights, probe), weights))
 
 
 def _known(rows: Delta, columns: Key) -> Delta:

@@ -34,6 +34,8 @@ class Input:
     delta: Delta
     before: Arrangement | None = None
     after: Arrangement | None = None
+    is_shard: bool = False
+    """Whether other shards have more of the change, and of what is gone `after` it."""
 
     @property
     def arranged(self) -> tuple[Arrangement, Arrangement]:

@@ -48,7 +48,7 @@ from headwater.operators.groups import (
 )
 from headwater.operators.outcomes import outcome, row_of
 from headwater.operators.rules import Code, followed
-from headwater.state import layout
+from headwater.state import layout, slicing
 from headwater.state.stored import Stored, stored
 
 if TYPE_CHECKING:
@@ -101,7 +101,9 @@ def run(
     code = Code(program.code, program.rules, program.outputs, meetings, program.probes, program.found)
     first = _lines(derived, fixpoint, width)
     tables, held = stored(arrangements)
-    known, figures, last = _epoch(first, relations, code, tables, program.registers, fixpoint.rounds, fixpoint.rows)
+    known, figures, last = _epoch(
+        first, relations, code, tables, program.registers, fixpoint.rounds, fixpoint.rows, slicing.PAIRS
+    )
     # Until here the loop read what these own.
     del held
     status = known.sizes[STATUS]
@@ -141,7 +143,7 @@ def _lines(derived: Sequence[Delta | None], fixpoint: Fixpoint, width: int) -> I
 
 @compiled
 def _epoch(
-    first: Int64s, relations: Int64s, program: Code, stored: Stored, registers: int, rounds: int, rows: int
+    first: Int64s, relations: Int64s, program: Code, stored: Stored, registers: int, rounds: int, rows: int, most: int
 ) -> tuple[Known, Int64s, Int64s]:
     """The groups as they are then, and figures; of an epoch without end, the group and the value it was about to add."""
     width = first.shape[1] - FIRST
@@ -153,6 +155,7 @@ def _epoch(
     known = counted(none_known(width, first.shape[0]), first, first.shape[0], relations, stored)
     agenda = _classified(known, agenda, relations)
     batch = np.empty((256, 3), np.int64)
+    at_once = most
     while known.sizes[STATUS] == FINE and (agenda.sizes[WAITING] > 0 or agenda.sizes[CONTENDING] > 0):
         eager = agenda.sizes[WAITING] == 0
         batch, count, now = _best(known, agenda, relations, batch) if eager else next_due(agenda, batch)
@@ -165,10 +168,17 @@ def _epoch(
         if not _is_bounded(emitted, made, figures, rounds, rows, known.sizes[GROUPS]):
             known.sizes[STATUS] = ENDLESS
             return known, figures, emitted[made - 1]
-        derived, found, lines, others = followed(
-            emitted, made, known.groups, known.sizes, relations, program, stored, derived, lines, others
-        )
-        known = counted(known, derived, found, relations, stored)
+        done = 0
+        while done < made and known.sizes[STATUS] == FINE:
+            end = min(made, done + at_once)
+            derived, found, lines, others = followed(
+                emitted, done, end, most, known.groups, known.sizes, relations, program, stored, derived, lines, others
+            )
+            if found < 0:
+                at_once = max(1, (end - done) // 4)
+                continue
+            known = counted(known, derived, found, relations, stored)
+            done, at_once = end, min(2 * at_once, most)
         agenda = _classified(known, agenda, relations)
     return known, figures, emitted[0]
 

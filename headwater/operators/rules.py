@@ -17,6 +17,7 @@ from headwater.operators.bodies import ADD, COMPARE, LESS, LESS_OR_EQUAL, LITERA
 from headwater.operators.groups import COLUMNS, DUE, FIRST, KEY, KEYS, NULLS, ORDER, RELATION, STATUS, STRANGE, TIMES, roomy
 from headwater.state.hashing import SEED
 from headwater.state.loops import NULL, mix
+from headwater.state.probing import UNBOUNDED
 from headwater.state.stored import Stored, is_null, line_of, lines_with, near, read, weight_of
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ class Code(NamedTuple):
 @compiled
 def followed(
     emitted: Int64s,
-    count: int,
+    first: int,
+    end: int,
+    most: int,
     groups: Int64s,
     sizes: Int64s,
     relations: Int64s,
@@ -56,17 +59,22 @@ def followed(
     lines: Int64s,
     others: Int64s,
 ) -> tuple[Int64s, int, Int64s, Int64s]:
-    """What the rows derive, and how much that is; and the room for lines, to be used again."""
+    """What some of the rows derive, and how much that is; and the room for lines, to be used again.
+
+    Where several rows would be more than `most` lines on their way, it is −1: fewer rows are to be followed at a time.
+    """
     made = 0
-    lines = roomy(lines, count)
+    limit = most if end - first > 1 else UNBOUNDED
     for rule in range(program.rules.shape[0]):
-        lines = roomy(lines, count)
-        n = _entering(emitted, count, groups, relations, program.rules[rule, _SOURCE], lines)
+        lines = roomy(lines, end - first)
+        n = _entering(emitted, first, end, groups, relations, program.rules[rule, _SOURCE], lines)
         for step in range(program.rules[rule, _START], program.rules[rule, _END]):
             if n == 0:
                 break
             if program.code[step, 0] == LOOKUP:
-                others, n = _met(lines, n, others, program.code[step, 4], program, stored)
+                others, n = _met(lines, n, others, program.code[step, 4], program, stored, limit)
+                if n < 0:
+                    return derived, -1, lines, others
                 lines, others = others, lines
             elif not _done(lines, n, program.code, step):
                 sizes[STATUS] = STRANGE
@@ -77,11 +85,11 @@ def followed(
 
 
 @inner
-def _entering(emitted: Int64s, count: int, groups: Int64s, relations: Int64s, source: int, lines: Int64s) -> int:
-    """The rows of a relation as lines."""
+def _entering(emitted: Int64s, first: int, end: int, groups: Int64s, relations: Int64s, source: int, lines: Int64s) -> int:
+    """Those of the rows that are of a relation as lines."""
     n = 0
     keys, order, columns = relations[source, KEYS], relations[source, ORDER], relations[source, COLUMNS]
-    for i in range(count):
+    for i in range(first, end):
         group = emitted[i, GROUP]
         if groups[group, RELATION] == source:
             lines[n, _TIMES], lines[n, _NULLS] = emitted[i, SIGN], groups[group, NULLS]
@@ -148,14 +156,16 @@ def _done(lines: Int64s, n: int, code: Int64s, step: int) -> bool:  # noqa: C901
 
 
 @compiled
-def _met(lines: Int64s, n: int, others: Int64s, number: int, program: Code, stored: Stored) -> tuple[Int64s, int]:
-    """A line for each row that a line meets."""
+def _met(lines: Int64s, n: int, others: Int64s, number: int, program: Code, stored: Stored, most: int) -> tuple[Int64s, int]:
+    """A line for each row that a line meets, and how many there are; −1 if they are more than `most`."""
     others = roomy(others, n)
     done = made = 0
     while True:
         done, made = _meet(lines, done, n, others, made, number, program, stored)
         if done == n:
             return others, made
+        if others.shape[0] >= most:
+            return others, -1
         others = roomy(others, others.shape[0] + 1)
 
 

@@ -23,6 +23,7 @@ from headwater.delta import Delta, without_columns
 from headwater.operators.operator import Exhausted, Input, Operator, schema_of
 from headwater.operators.ordering import Order, column_ranks, is_ordered, merged_rows, sorted_rows, up_to_first
 from headwater.picking import rows_at
+from headwater.state import slicing
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
 
@@ -95,8 +96,12 @@ class TopK(Operator):
         if used_up and after_all is None:
             raise Exhausted
         if used_up or (wanted is not None and size > 2 * self._reserve) or not self._total_order:
-            whole = after_all.contents() if used_up and after_all is not None else Delta.concat([held.rows, reaching])
-            after, out = self._replace(held, self._first(whole) if wanted is not None else whole)
+            if used_up and after_all is not None:
+                first = self._first_of(after_all)
+            else:
+                whole = Delta.concat([held.rows, reaching])
+                first = self._first(whole) if wanted is not None else whole
+            after, out = self._replace(held, first)
         else:
             after, out = self._merge(held, reaching, size)
         self._remembered[:] = [after]
@@ -152,15 +157,28 @@ class TopK(Operator):
         after = self._held(held.reserve.insert(change))
         return after, consolidate(Delta.concat([-self._cut(held.rows), self._cut(after.rows)]))
 
-    def _first(self, rows: Delta) -> Delta:
-        """The first rows in the order, as many as the reserve should have, if there are more than twice as many."""
+    def _first_of(self, kept: Arrangement) -> Delta:
+        """The same of all rows, looked through slice by slice."""
+        found, complete = self.nothing(), True
+        for part in kept.in_slices(slicing.PAIRS):
+            both = Delta.concat([found, part])
+            found = self._first(both, complete=complete)
+            complete = complete and len(found) == len(both)
+        return found
+
+    def _first(self, rows: Delta, *, complete: bool = True) -> Delta:
+        """The first rows in the order, as many as the reserve should have, if there are more than twice as many.
+
+        If the rows are not `complete`, for some before the last of them were left out, there are never more.
+        """
         count = self._reserve
-        if (rows.weights > 0).all() and len(rows) > 2 * count and self.order:
+        most = 2 * count if complete else count
+        if (rows.weights > 0).all() and len(rows) > most and self.order:
             first = self.order[0]
             ranks = column_ranks(rows.rows.column(first.column), descending=first.descending, nulls_first=first.nulls_first)
             rows = rows.where(ranks <= np.partition(ranks, count)[count])
         rows = consolidate(rows)
-        if rows.weights.sum() <= 2 * count:
+        if rows.weights.sum() <= most:
             return rows
         ordered = rows.take(sorted_rows(rows.rows, self.order))
         return ordered.where(np.cumsum(ordered.weights) - ordered.weights < count)

@@ -15,7 +15,7 @@ from headwater.errors import InvalidPipeline
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
     from headwater.pipelines.described import Pipeline, TableOf
 
@@ -52,7 +52,7 @@ def _tables(wanted: Pipeline, there: There, columns: Mapping[str, StructType]) -
         if name not in there.tables:
             yield Step("+", "table", name, table.columns + ("" if table.key is None else f"\nkey {', '.join(keys(table))}"))
             continue
-        added = added_columns(name, table, there, columns[name])
+        added = [f"{field.name} {field.dataType.simpleString()}" for field in added_columns(wanted, name, there, columns[name])]
         if added:
             yield Step("~", "table", name, "\n".join(f"+ {each}" for each in added))
     letters = {f"{name}_dead_letters" for name in wanted.tables}
@@ -61,24 +61,28 @@ def _tables(wanted: Pipeline, there: There, columns: Mapping[str, StructType]) -
             yield Step("!", "table", name, "is not described, and stays: drop it yourself if its rows are not needed")
 
 
-def added_columns(name: str, table: TableOf, there: There, described: StructType) -> list[str]:
+def added_columns(wanted: Pipeline, name: str, there: There, described: StructType) -> list[StructField]:
     """Columns that a table is to get; any other difference is refused."""
-    present, key = there.tables[name]
-    if (key or ()) != keys(table):
-        raise InvalidPipeline(f"tables.{name}: its key is {key}, and cannot become {keys(table) or None}; give it another name")
+    (present, key), described_key = there.tables[name], keys(wanted.tables[name])
+    place = wanted.at("tables", name, "columns")
+    if tuple(each.lower() for each in key or ()) != tuple(each.lower() for each in described_key):
+        raise InvalidPipeline(
+            f"{wanted.at('tables', name, 'key')}: its key is {key}, and cannot become {described_key or None}; "
+            "give the table another name"
+        )
     known = {field.name.lower(): field for field in present.fields}
     for field in described.fields:
         old = known.get(field.name.lower())
         if old is not None and old.dataType != field.dataType:
             raise InvalidPipeline(
-                f"tables.{name}: column {field.name!r} is {old.dataType.simpleString()}, and cannot become "
+                f"{place}: column {field.name!r} is {old.dataType.simpleString()}, and cannot become "
                 f"{field.dataType.simpleString()}; give the table another name"
             )
     names = {field.name.lower() for field in described.fields}
     gone = [field.name for field in present.fields if field.name.lower() not in names]
     if gone:
-        raise InvalidPipeline(f"tables.{name}: {', '.join(gone)} cannot go; give the table another name")
-    return [f"{field.name} {field.dataType.simpleString()}" for field in described.fields if field.name.lower() not in known]
+        raise InvalidPipeline(f"{place}: {', '.join(gone)} cannot go; give the table another name")
+    return [field for field in described.fields if field.name.lower() not in known]
 
 
 def _views(wanted: Pipeline, there: There) -> Iterator[Step]:

@@ -34,7 +34,7 @@ from headwater.provenance import kept, linear, whole
 from headwater.provenance.annotated import Annotated
 from headwater.provenance.derivations import TRUE, tuples
 from headwater.provenance.fixpoint import Frame, solved
-from headwater.provenance.goals import Goal, pairs
+from headwater.provenance.goals import Goal, pairs, pairs_in_slices
 from headwater.provenance.naming import label_of, names_of
 from headwater.runtime.catalog import TableEntry
 
@@ -220,16 +220,20 @@ class Evaluator:
         condition = joins.analyse(node)
         ours, theirs = self._values(condition.left, left.rows), self._values(condition.right, right.rows)
         every = range(len(condition.left))
-        met, partners = pairs(ours, every, theirs, every)
+        known = np.ones(len(left), bool)
         for column, safe in zip(ours.columns, condition.null_safe, strict=True):
             if not safe and column.null_count:
-                known = column.is_valid().to_numpy(zero_copy_only=False)[met]
-                met, partners = met[known], partners[known]
-        if condition.rest is not None and len(met):
-            both = beside([*picked(left.rows.columns, met), *picked(right.rows.columns, partners)], len(met))
-            fits = Mask(condition.rest, self.engines)(both)
-            met, partners = met[fits], partners[fits]
-        return met, partners
+                known &= column.is_valid().to_numpy(zero_copy_only=False)
+        fits = None if condition.rest is None else Mask(condition.rest, self.engines)
+        found = [(np.empty(0, np.int64), np.empty(0, np.int64))]
+        for left_rows, right_rows in pairs_in_slices(ours, every, theirs, every):
+            met, partners = left_rows[known[left_rows]], right_rows[known[left_rows]]
+            if fits is not None and len(met):
+                both = beside([*picked(left.rows.columns, met), *picked(right.rows.columns, partners)], len(met))
+                fitting = fits(both)
+                met, partners = met[fitting], partners[fitting]
+            found.append((met, partners))
+        return np.concatenate([met for met, _ in found]), np.concatenate([partners for _, partners in found])
 
     def _matched(self, node: plan.Join, left: Annotated, right: Annotated, met: np.ndarray, partners: np.ndarray) -> Annotated:
         """Semi, anti and existence joins: a left row and any partner, or the absence of partners."""

@@ -15,11 +15,12 @@ import pyarrow as pa
 from headwater.delta import Delta, beside
 from headwater.operators.operator import schema_of
 from headwater.picking import picked
+from headwater.state import slicing
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import group_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -64,11 +65,24 @@ def pairs(
     left: pa.RecordBatch, left_columns: Sequence[int], right: pa.RecordBatch, right_columns: Sequence[int]
 ) -> tuple[Indices, Indices]:
     """All pairs of a row of the left and one of the right that are equal on the columns; without columns, all pairs."""
-    if not left_columns or not left.num_rows or not right.num_rows:
+    found = list(pairs_in_slices(left, left_columns, right, right_columns))
+    if not found:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    return np.concatenate([met for met, _ in found]), np.concatenate([partners for _, partners in found])
+
+
+def pairs_in_slices(
+    left: pa.RecordBatch, left_columns: Sequence[int], right: pa.RecordBatch, right_columns: Sequence[int]
+) -> Iterator[tuple[Indices, Indices]]:
+    """The same, some at a time."""
+    if not left_columns:
         every = left.num_rows * right.num_rows
-        return np.arange(every) // max(1, right.num_rows), np.arange(every) % max(1, right.num_rows)
+        for start in range(0, every, slicing.PAIRS):
+            numbers = np.arange(start, min(start + slicing.PAIRS, every))
+            yield numbers // right.num_rows, numbers % right.num_rows
+        return
     width = len(right_columns)
     numbered = beside([*(right.column(i) for i in right_columns), pa.array(np.arange(right.num_rows))], right.num_rows)
     index = Arrangement.empty(schema_of(numbered.schema.types), range(width)).insert(Delta.inserting(numbered))
-    found = index.lookup(left, left_columns, (width,))
-    return found.probe, found.rows.column(0).to_numpy()
+    for found in slicing.lookup_slices(index, left, left_columns, (width,)):
+        yield found.probe, found.rows.column(0).to_numpy()

@@ -9,12 +9,13 @@ A step that was there before is not built again. Of what it gives, the new ones 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headwater.delta import Delta
+from headwater.interrupts import uninterrupted
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import NOTHING_OUTSIDE, run_epoch
-from headwater.runtime.history import read
+from headwater.runtime.history import Changed, Former, read, same_columns
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Snapshot
-    from headwater.runtime.driver import Outer, Work
+    from headwater.runtime.driver import Outer
     from headwater.runtime.executors import Executors
     from headwater.runtime.history import Change
     from headwater.runtime.recording import Passed
+    from headwater.runtime.streams import Work
 
 
 class Building:
@@ -44,12 +46,20 @@ class Building:
         self._new = [step for step in catalog.steps if step not in existing and (step not in lost or step in repaired)]
         self._views = {name: catalog.views[name] for name in rebuilt}
         self._replaced = {name: old.views[name] for name in rebuilt if name in old.views}
-        self.restarted = [
+        self._lost = {name for name, view in self._replaced.items() if view.contents not in existing}
+        self.reshaped = [
             name
             for name, view in self._replaced.items()
-            if view.contents not in existing or view.kept.types != self._views[name].kept.types
+            if name not in self._lost and view.kept.types != self._views[name].kept.types
         ]
-        """The views that were lost, or have other columns than before: their history begins anew, with all rows."""
+        """The views whose rows, as they are kept, have other columns than before."""
+        self._former: dict[str, list[Delta]] = {
+            name: []
+            for name, view in self._replaced.items()
+            if name in self.reshaped or (name not in self._lost and not same_columns(view.arrow, self._views[name].arrow))
+        }
+        self.anew = [name for name in self._views if name not in self._replaced or name in self._lost]
+        """The views that are new, or were lost: nobody knows what they were before."""
         shown = [view.kept for view in (*self._views.values(), *self._replaced.values())]
         inputs = [child for step in self._new for child in step.inputs]
         self.read = frozenset(existing.intersection([*shown, *inputs]))
@@ -75,9 +85,10 @@ class Building:
             kept = states[view.contents][0]
             # What executors have built stays in files.
             self._changed[name] = [kept.contents() if placed is None else kept]
-            if name in self._replaced and name not in self.restarted:
-                self._changed[name].append(-now.contents(self._replaced[name]))
+            if name not in self.anew:
+                self._retracted(name).append(-now.contents(self._replaced[name]))
 
+    @uninterrupted
     def follow(self, passed: Passed) -> None:
         """Brings everything up to a later snapshot."""
         changes = passed.changes()
@@ -94,14 +105,21 @@ class Building:
         for name, view in self._views.items():
             if view.kept in outcome.outputs:
                 self._changed[name].append(outcome.outputs[view.kept])
-            old = self._replaced.get(name)
-            if old is not None and name not in self.restarted and old.kept in changes:
-                self._changed[name].append(-changes[old.kept])
+            if name not in self.anew and self._replaced[name].kept in changes:
+                self._retracted(name).append(-changes[self._replaced[name].kept])
 
-    @property
-    def changed(self) -> dict[str, Change]:
-        """How the content of each rebuilt view changes when the catalog is swapped in."""
+    def changed(self, epoch: int) -> dict[str, Changed]:
+        """How the content of each rebuilt view changes when the catalog is swapped in with an epoch."""
         return {
-            name: changes[0] if len(changes) == 1 else Delta.concat([read(change) for change in changes])
+            name: Changed(
+                epoch,
+                changes[0] if len(changes) == 1 else Delta.concat([read(change) for change in changes]),
+                Former(Delta.concat(self._former[name]), self._replaced[name].arrow) if name in self._former else None,
+                anew=name in self.anew,
+            )
             for name, changes in self._changed.items()
         }
+
+    def _retracted(self, name: str) -> list[Any]:
+        """Where the rows go that a view had: beside the new ones, or apart from them if these have other columns."""
+        return self._former[name] if name in self._former else self._changed[name]

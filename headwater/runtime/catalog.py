@@ -12,8 +12,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from headwater.compiler.dataflow import in_order
+from headwater.conversion import timed
 from headwater.delta import positional
 from headwater.errors import LostState
+from headwater.interrupts import uninterrupted
 from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import NOTHING_OUTSIDE, Backfill
 from headwater.runtime.lifetimes import is_hidden, times_of
@@ -70,6 +72,11 @@ class TableEntry:
         return positional(self.arrow)
 
     @cached_property
+    def timed(self) -> tuple[int, ...]:
+        """The columns in which there are dates or timestamps."""
+        return timed(self.arrow)
+
+    @cached_property
     def indexed(self) -> Key:
         """The columns by which rows are kept: the key, or all."""
         return tuple(range(len(self.arrow))) if self.key is None else self.key
@@ -94,6 +101,11 @@ class ViewEntry:
     def rows(self) -> pa.Schema:
         """The columns as the engine names them."""
         return positional(self.arrow)
+
+    @cached_property
+    def timed(self) -> tuple[int, ...]:
+        """The columns in which there are dates or timestamps."""
+        return timed(self.arrow)
 
     @property
     def kept(self) -> Step:
@@ -257,6 +269,7 @@ class Snapshot:
             f"the state of view {entry.name!r} was in a file that is damaged; repair({entry.name!r}) builds it again"
         )
 
+    @uninterrupted
     def contents(self, entry: Entry) -> Delta:
         """The rows of a table or view, consolidated."""
         if isinstance(entry, TableEntry) and entry.attached is not None:

@@ -2,33 +2,53 @@
 
 Nothing is written in place: the states that come out stand beside the ones that went in, and the caller decides which count.
 
-New steps are built over existing content as if that had come in one epoch. But a sum need not see all its input at once: it
-comes in slices, through the linear steps and joins between the sum and what is kept. So neither the rows of a table nor the
-pairs of a join are in memory as a whole:
+The pairs of a join may be far more than its inputs and than what is left of them above. So many pairs are a *stream*: parts of
+a bounded number of rows, made when they are read. Linear steps and unions pass parts on, a sum takes them in one by one, and
+whoever needs all rows at once collects what has come through:
 
-    Σ f(L ⋈ R)  =  Σ over slices l of L of  Σ f(l ⋈ R)
+    Σ f(L ⋈ R)  =  Σ over parts p of L ⋈ R of  Σ f(p)
+
+Arrangements are values, so a stream may be read later, and once more: what has several readers, and is large, is made again for
+each of them.
+
+New steps are built over existing content as if that had come in one epoch, and there, too, rows come in parts: neither the rows
+of a table nor the pairs of a join are in memory as a whole.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from headwater.delta import Delta
+from headwater.interrupts import check, uninterrupted
 from headwater.operators.aggregate import Aggregate
 from headwater.operators.arrange import Arrange
 from headwater.operators.join import Join
-from headwater.operators.linear import Linear
+from headwater.operators.linear import Linear, Union
 from headwater.operators.multijoin import MultiJoin
 from headwater.operators.operator import Exhausted, Input, schema_of
+from headwater.runtime.streams import (
+    SHARED,
+    Clock,
+    Flow,
+    Reading,
+    Work,
+    absorbs,
+    gathered,
+    readers_of,
+    streams_on,
+    up_to,
+)
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
+from headwater.state.slicing import collected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
@@ -42,22 +62,11 @@ _NONE: States = MappingProxyType({})
 NOTHING_OUTSIDE: Outer = MappingProxyType({})
 _NOTHING_LOST: Mapping[Step, Exception] = MappingProxyType({})
 _NOTHING_GIVEN: Mapping[Step, Delta] = MappingProxyType({})
-# So many rows are in memory at a time where a sum takes them in.
+# So many rows are in memory at a time where a step takes them in part by part.
 _SLICE = 1 << 18
-# Of fewer changed rows, all pairs of a join may be made at once.
-_LARGE = 1 << 12
-# If there is a group for so few rows, to put the sums of slices together is more work than they save.
+# If there is a group for so few rows, sums are made of more rows at a time.
 _ROWS_A_GROUP = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What a step did last: rows in, rows out, seconds; with a delta, or built from all rows of its inputs."""
-
-    rows_in: int
-    rows_out: int
-    seconds: float
-    rebuilt: bool = False
+_GATHERED = 1 << 20
 
 
 @dataclass
@@ -77,103 +86,43 @@ def run_epoch(  # noqa: PLR0913  (each says something else of the epoch)
     changes: Mapping[Step, Delta],
     advanced: States = _NONE,
     *,
-    every: bool = False,
+    wanted: Collection[Step] = (),
     contents: Contents | None = None,
 ) -> Outcome:
     """Propagates the changes that some steps gave; steps that nothing reaches are not touched.
 
     `advanced` holds new states that are known already; an arrangement among them gives on what reaches it. Steps whose states
-    were lost are left out. Pairs of a join that are only summed up are not all made at once, unless `every` output is wanted.
+    were lost are left out. Rows of a join that are only summed up are not among the outputs, unless the step is `wanted`.
     `contents` says what steps give in all, with the new states given: buffers that run empty are filled from that.
     """
     outcome = Outcome(dict(advanced), {step: delta for step, delta in changes.items() if len(delta)})
     steps = list(order)
-    large = not every and any(len(delta) > _LARGE for delta in changes.values())
-    absorbing = _absorbing(steps) if large else {}
-    passing = {step for chain in absorbing.values() for step in chain}
+    readers = cache(lambda: readers_of(steps))
+    flow = Flow(
+        outcome.outputs,
+        outcome.work,
+        lambda step: [step not in wanted and streams_on(reader) for reader in readers().get(step, ())],
+    )
     for step in steps:
-        if step in passing or step not in states:
+        if step not in states or not flow.reaches(step):
             continue
-        if step in absorbing:
-            _advance_all([*reversed(absorbing[step]), step], states, outcome)
-        elif any(child in outcome.outputs for child in step.inputs):
-            if step in advanced:
-                outcome.outputs[step] = outcome.outputs[step.inputs[0]]
-            else:
-                _advance(step, states, outcome, contents)
+        check()
+        if step in advanced:
+            outcome.outputs[step] = flow.delta(step.inputs[0])
+        elif isinstance(step.operator, Join | MultiJoin):
+            outcome.states[step] = states[step]
+            flow.join(step, [_input(child, states, outcome) for child in step.inputs])
+        elif not flow.has_stream_for(step):
+            _advance(step, states, outcome, contents)
+        elif isinstance(step.operator, Linear | Union):
+            outcome.states[step] = states[step]
+            flow.pass_on(step)
+        elif absorbs(step):
+            outcome.states[step] = flow.sum_up(step, states[step])
+        else:
+            flow.collect_for(step)
+            _advance(step, states, outcome, contents)
     return outcome
-
-
-def _absorbing(steps: Sequence[Step]) -> dict[Step, list[Step]]:
-    """The steps that sum up pairs of a join which nobody else reads, with the steps between, the join last."""
-    readers = Counter(child for step in steps for child in step.inputs)
-    found = {}
-    for step in steps:
-        if _absorbs(step):
-            chain = [step.inputs[0]]
-            while isinstance(chain[-1].operator, Linear):
-                chain.append(chain[-1].inputs[0])
-            if isinstance(chain[-1].operator, Join | MultiJoin) and all(readers[one] == 1 for one in chain):
-                found[step] = chain
-    return found
-
-
-def _advance_all(chain: Sequence[Step], states: States, outcome: Outcome) -> None:
-    """A join, linear steps, and the one that sums up what they give: part by part."""
-    join, *between, last = chain
-    if not any(child in outcome.outputs for child in join.inputs) or any(step not in states for step in chain):
-        return
-    inputs = [_input(child, states, outcome) for child in join.inputs]
-    operator, summing = join.operator, last.operator
-    assert isinstance(operator, Join | MultiJoin)
-    assert isinstance(summing, Aggregate)
-    if not operator.is_sum_of_parts(inputs):
-        for step in chain:
-            if step is join or any(child in outcome.outputs for child in step.inputs):
-                _advance(step, states, outcome)
-        return
-    clock = Clock(outcome.work)
-    parts = clock.timed(join, operator.parts(inputs), sum(len(i.delta) for i in inputs))
-    for step in between:
-        parts = clock.through(step, parts)
-    started = perf_counter()
-    outcome.states[last], output = summing.step_in_parts(states[last], parts)
-    if len(output):
-        outcome.outputs[last] = output
-    before = sum(outcome.work[step].seconds for step in (join, *between))
-    outcome.work[last] = Work(outcome.work[(join, *between)[-1]].rows_out, len(output), perf_counter() - started - before)
-
-
-class Clock:
-    """Takes the time of steps that work part by part, by turns."""
-
-    def __init__(self, work: dict[Step, Work], *, rebuilt: bool = False) -> None:
-        self._work = work
-        self._rebuilt = rebuilt
-
-    def timed(self, step: Step, parts: Iterator[Delta], rows_in: int) -> Iterator[Delta]:
-        """The parts that a step gives for so many rows."""
-        self._add(step, rows_in, 0, 0.0)
-        while True:
-            started = perf_counter()
-            part = next(parts, None)
-            self._add(step, 0, 0 if part is None else len(part), perf_counter() - started)
-            if part is None:
-                return
-            yield part
-
-    def through(self, step: Step, parts: Iterator[Delta]) -> Iterator[Delta]:
-        """The parts after a linear step."""
-        self._add(step, 0, 0, 0.0)
-        for part in parts:
-            started = perf_counter()
-            _, given = step.operator.step((), [Input(part)])
-            self._add(step, len(part), len(given), perf_counter() - started)
-            yield given
-
-    def _add(self, step: Step, rows_in: int, rows_out: int, seconds: float) -> None:
-        done = self._work.get(step, Work(0, 0, 0.0))
-        self._work[step] = Work(done.rows_in + rows_in, done.rows_out + rows_out, done.seconds + seconds, self._rebuilt)
 
 
 def _advance(step: Step, states: States, outcome: Outcome, contents: Contents | None = None) -> None:
@@ -234,29 +183,34 @@ class Backfill:
         self._contents: dict[Step, Delta] = dict(given)
         self._passing: set[Step] = set()
 
+    @uninterrupted
     def build(self, steps: Sequence[Step]) -> None:
         """Gives new steps, each after its inputs, their states; what they give is kept only as long as one of them reads it."""
-        last = {child: step for step in steps for child in step.inputs}
-        readers = Counter(child for step in steps for child in step.inputs)
-        self._passing = {step for step in steps if _passes_on(step) and _is_absorbed(step, last, readers)}
+        readers = readers_of(steps)
+        self._passing = {step for step in steps if _is_passed_on(step, readers.get(step, ()))}
+        # A step that passes on what it reads does so when it is read itself, and that is later.
+        reading: dict[Step, int] = {}
+        for place, step in reversed(list(enumerate(steps))):
+            reading[step] = max(reading[reader] for reader in readers[step]) if step in self._passing else place
         done: dict[Step, list[Step]] = {step: [] for step in steps}
-        for child, reader in last.items():
-            while reader in self._passing:
-                # It reads when it is read.
-                reader = last[reader]  # noqa: PLW2901
-            done[reader].append(child)
+        for child, by in readers.items():
+            done[steps[max(reading[reader] for reader in by)]].append(child)
         for step in steps:
+            check()
             self._build(step)
+            if step in self._passing and len(readers[step]) > 1:
+                self._share(step)
             for child in done[step]:
                 self._contents.pop(child, None)
 
+    @uninterrupted
     def content(self, step: Step) -> Delta:
         """All rows that a step gives now."""
         if step not in self._contents:
             keeper = self._state(step if isinstance(step.operator, Arrange) else self._readers.get(step))
             if keeper is not None:
                 self._contents[step] = keeper[0].contents()
-            elif step in self._existing and _absorbs(step):
+            elif step in self._existing and absorbs(step):
                 assert isinstance(step.operator, Aggregate)
                 self._contents[step] = step.operator.present(self._existing[step])
             elif step in self._existing:
@@ -288,8 +242,12 @@ class Backfill:
         if step in self._passing:
             # What it gives is asked for by the one that absorbs it.
             return state
-        if _absorbs(step):
+        if absorbs(step):
             return self._absorb(step, state, first)
+        if _passes_on(step):
+            found = collected(self._passed(step))
+            self._contents[step] = step.nothing if found is None else found
+            return state
         inputs = [self._whole(child) for child in step.inputs]
         output = first
         if any(len(i.delta) for i in inputs):
@@ -311,47 +269,49 @@ class Backfill:
     def _absorb(self, step: Step, state: State, first: Delta) -> State:
         """Builds a step that sums up its input, slice by slice."""
         assert isinstance(step.operator, Aggregate)
-        started, waited, count = perf_counter(), 0.0, 0
-        slices = self._slices(step.inputs[0])
-        while True:
-            asked = perf_counter()
-            part = next(slices, None)
-            waited += perf_counter() - asked
-            if part is None:
-                break
-            if len(part):
-                state = step.operator.absorb(state, part)
-                count += len(part)
-            if len(state[0]) * _ROWS_A_GROUP > count > 0:
-                slices = iter([Delta.concat(rest)] if (rest := list(slices)) else [])
-        output = self._contents[step] = step.operator.present(state) if count else first
-        self.work[step] = Work(count, len(output), perf_counter() - started - waited, rebuilt=True)
+        started, grouped = perf_counter(), True
+        parts = Reading(self._slices(step.inputs[0]))
+        slices = iter(parts)
+        while (part := next(slices, None)) is not None:
+            check()
+            state = step.operator.absorb(state, part)
+            if grouped and len(state[0]) * _ROWS_A_GROUP > parts.rows:
+                grouped, slices = False, gathered(_GATHERED, slices)
+        output = self._contents[step] = step.operator.present(state) if parts.rows else first
+        self.work[step] = Work(parts.rows, len(output), perf_counter() - started - parts.seconds, rebuilt=True)
         return state
 
     def _slices(self, step: Step) -> Iterator[Delta]:
         """What a step gives, in slices."""
-        if step in self._passing:
+        if step in self._passing and step not in self._contents:
             yield from self._passed(step)
             return
         keeper = self._state(step if isinstance(step.operator, Arrange) else self._readers.get(step))
-        if keeper is None or step in self._contents:
-            yield from self.content(step).in_slices(_SLICE)
-        else:
-            yield from keeper[0].in_slices(_SLICE)
+        slices = keeper[0].in_slices(_SLICE) if keeper is not None and step not in self._contents else None
+        for part in self.content(step).in_slices(_SLICE) if slices is None else slices:
+            if len(part):
+                yield part
+
+    def _share(self, step: Step) -> None:
+        """Keeps what a step gives to several others, if it is not too much."""
+        parts = self._passed(step)
+        few = up_to(SHARED, parts)
+        if next(parts, None) is None:
+            found = collected(few)
+            self._contents[step] = step.nothing if found is None else found
 
     def _passed(self, step: Step) -> Iterator[Delta]:
-        """The same for a step through which slices pass: of one input, while all others stay as they are."""
+        """The slices that a step gives through which they pass: those of one input of a join, while all others stay."""
         operator = step.operator
         self.work[step] = Work(0, 0, 0.0, rebuilt=True)
-        driving = operator.paths[-1].input if isinstance(operator, MultiJoin) else 0
-        inputs = [self._standing(child) for child in step.inputs]
-        parts = self._slices(step.inputs[driving])
         clock = Clock(self.work, rebuilt=True)
-        if isinstance(operator, Linear):
-            yield from clock.through(step, parts)
+        if isinstance(operator, Linear | Union):
+            yield from clock.through(step, [self._slices(child) for child in step.inputs])
             return
         assert isinstance(operator, Join | MultiJoin)
-        for part in parts:
+        driving = operator.paths[-1].input if isinstance(operator, MultiJoin) else 0
+        inputs = [self._standing(child) for child in step.inputs]
+        for part in self._slices(step.inputs[driving]):
             inputs[driving] = Input(part, inputs[driving].before, inputs[driving].after)
             yield from clock.timed(step, operator.parts(inputs), len(part))
 
@@ -363,17 +323,12 @@ class Backfill:
         return Input(child.nothing, kept, kept)
 
 
-def _is_absorbed(step: Step, last: Mapping[Step, Step], readers: Counter[Step]) -> bool:
-    """Whether what a step gives passes on to a sum, and to nobody else."""
-    while _passes_on(step) and readers[step] == 1:
-        step = last[step]
-    return _absorbs(step)
+def _is_passed_on(step: Step, readers: Sequence[Step]) -> bool:
+    """Whether what a step gives need not be kept: all who read it take it slice by slice; a join is made for each of them."""
+    shared = len(readers) == 1 or (len(readers) > 1 and isinstance(step.operator, Join | MultiJoin))
+    return _passes_on(step) and shared and all(map(streams_on, readers))
 
 
 def _passes_on(step: Step) -> bool:
-    """Whether what a step gives for all rows is the sum of what it gives for slices, of one input if there are more."""
-    return isinstance(step.operator, Linear | Join | MultiJoin)
-
-
-def _absorbs(step: Step) -> bool:
-    return isinstance(step.operator, Aggregate) and step.operator.absorbs
+    """Whether what a step gives for all rows is the sum of what it gives for slices, of one input if it is a join."""
+    return isinstance(step.operator, Linear | Union | Join | MultiJoin)

@@ -4,7 +4,7 @@ A commit computes everything beside the present snapshot and then replaces it by
 and readers in other threads, who take the snapshot once, see whole epochs. There are two locks, always taken in this order:
 
     defining   held by who makes the next catalog, from the first look at the present one to the end
-    writing    held by who makes the next epoch: a transaction, or a definition that is swapped in
+    writing    held by who makes the next epoch: a transaction, or a definition that is swapped in. Interrupts wait meanwhile
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from typing import TYPE_CHECKING
 
 from headwater.delta import Delta
 from headwater.errors import DamagedFile, UnknownEpoch
+from headwater.interrupts import uninterrupted
 from headwater.runtime.building import Building
 from headwater.runtime.catalog import Snapshot, ViewEntry
 from headwater.runtime.driver import NOTHING_OUTSIDE, Backfill, run_epoch
 from headwater.runtime.executors import NoExecutors
-from headwater.runtime.history import History
+from headwater.runtime.history import Changed, History
 from headwater.runtime.journal import NoJournal
 from headwater.runtime.rebuilding import Costs, rebuild
 from headwater.runtime.recording import Recording
 from headwater.runtime.subscriptions import Subscriptions
+from headwater.runtime.writer_lock import WriterLock
 from headwater.state.arrangement import Arrangement
 from headwater.state.consolidation import consolidate
 
@@ -38,10 +40,10 @@ if TYPE_CHECKING:
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Entry
-    from headwater.runtime.driver import Outcome, Outer, Work
+    from headwater.runtime.driver import Outcome, Outer
     from headwater.runtime.executors import Executors
-    from headwater.runtime.history import Change
     from headwater.runtime.journal import Journal
+    from headwater.runtime.streams import Work
 
 # So much is made up for under the lock; what is more, beside the commits, unless they are faster for so many rounds.
 _FEW_ROWS = 1_000
@@ -55,13 +57,13 @@ class Epochs:
 
     def __init__(self, now: Snapshot | None = None, history: History | None = None) -> None:
         self.defining = RLock()
-        self.writing = RLock()
+        self.writing = WriterLock()
         self.now = Snapshot() if now is None else now
         self.journal: Journal = NoJournal()
         self.executors: Executors = NoExecutors()
         self.work: dict[Step, Work] = {}
         self.history = History(self.now.epoch) if history is None else history
-        self.subscriptions = Subscriptions()
+        self.subscriptions = Subscriptions(self.changes)
         self._recordings: tuple[Recording, ...] = ()
         self._costs = Costs()
 
@@ -84,15 +86,31 @@ class Epochs:
                     recording.add(outcome.outputs)
                 for name, delta in changes.items():
                     self.history.add_if_few(name, then.epoch, delta)
-                self._proceed(then, views, outcome.work)
+                changed = {name: Changed(then.epoch, delta) for name, delta in views.items()}
+                self._proceed(then, changed, outcome.work)
             finally:
                 self.executors.committed(lambda: self.now)
             return self.now.epoch
 
+    def replay(self, changes: Mapping[str, Delta], positions: Mapping[str, Any] | None = None) -> int:
+        """Applies an epoch that was committed before, as the journal tells it; tables that were lost since do not hinder it."""
+        with self.writing:
+            now, outcome = self._outcome_of_what_is_whole(changes, {}, lossy=True)
+            moved = now.positions if positions is None else positions
+            then = Snapshot(now.epoch + 1, now.catalog, {**now.states, **outcome.states}, moved)
+            for name, delta in changes.items():
+                self.history.add_if_few(name, then.epoch, delta)
+            changed = {name: Changed(then.epoch, delta) for name, delta in _changed(now.catalog, outcome).items()}
+            self._proceed(then, changed, outcome.work)
+            return self.now.epoch
+
     def _outcome_of_what_is_whole(
-        self, changes: Mapping[str, Delta], advanced: Mapping[Step, State]
+        self, changes: Mapping[str, Delta], advanced: Mapping[Step, State], *, lossy: bool = False
     ) -> tuple[Snapshot, Outcome]:
-        """The outcome of an epoch, after views with damaged states were set aside; the snapshot it starts from."""
+        """The outcome of an epoch, after views with damaged states were set aside; the snapshot it starts from.
+
+        The tables that change must be there, unless the epoch is `lossy`.
+        """
         while True:
             now = self.now
             sources = {now.tables[name].source: delta for name, delta in changes.items()}
@@ -100,7 +118,7 @@ class Epochs:
                 return now, self._outcome(now, sources, advanced)
             except DamagedFile as damage:
                 _log.warning("%s", self.set_aside(damage))
-                for name in changes:
+                for name in () if lossy else changes:
                     self.now.kept(self.now.tables[name])
 
     def _outcome(self, now: Snapshot, sources: Mapping[Step, Delta], advanced: Mapping[Step, State]) -> Outcome:
@@ -109,17 +127,21 @@ class Epochs:
         The latter, and executors, only while nobody follows the steps' deltas.
         """
         alone = not self._recordings and now.is_whole
-        placed = self.executors.epoch(now, sources) if alone else None
-        if placed is not None:
-            return placed
+        if alone:
+            with self.writing.interruptible():
+                # A job of Spark may take minutes.
+                placed = self.executors.epoch(now, sources)
+            if placed is not None:
+                return placed
         started = perf_counter()
         if alone and self._costs.favour_rebuild(now, sources):
             outcome = rebuild(now, sources, advanced)
             self._costs.built({step: done for step, done in outcome.work.items() if done.rebuilt}, now, sources)
         else:
-            steps, every = now.catalog.above(sources), bool(self._recordings)
+            steps = now.catalog.above(sources)
+            wanted = {step for recording in self._recordings for step in recording.steps}
             whole = partial(now.following, sources=sources)
-            outcome = run_epoch(steps, now.states, sources, advanced, every=every, contents=whole)
+            outcome = run_epoch(steps, now.states, sources, advanced, wanted=wanted, contents=whole)
             self._costs.changed(outcome.work, sources)
         self.executors.learn(sources, perf_counter() - started)
         return outcome
@@ -153,6 +175,14 @@ class Epochs:
                 self.executors.committed(lambda: self.now)
             self._costs.built(building.work, now)
 
+    def rehearse(self, catalog: Catalog, rebuilt: Collection[str], loads: Outer) -> None:
+        """Builds what `define` would build, and forgets it."""
+        with self.defining:
+            try:
+                Building(self.now, catalog, rebuilt, loads).start(self.now, self.executors)
+            finally:
+                self.executors.committed(lambda: self.now)
+
     def set_aside(self, damage: DamagedFile) -> DamagedFile:
         """Goes on without what was in a damaged file; gives the error with the names of what is affected."""
         with self.writing:
@@ -171,15 +201,12 @@ class Epochs:
             now = self.now
             self.now = replace(now, states={step: kept(state) for step, state in now.states.items()})
 
-    def changes(self, name: str, after: int) -> list[tuple[int, Delta]]:
-        """What changed in a table or view after an epoch, delta by delta; views with the columns that only order them."""
+    def changes(self, name: str, after: int) -> list[Changed]:
+        """What changed in a table or view after an epoch, maybe with one that is under way; with columns that only order."""
         known = self.history.since(name, after)
-        if known is None:
-            # The journal may know of one that is under way.
-            now = self.now.epoch
-            known = [change for change in self.journal.changes(name, after, self.history.earliest(name)) if change[0] <= now]
-        return known
+        return self.journal.changes(name, after, self.history.earliest(name)) if known is None else known
 
+    @uninterrupted
     def at(self, entry: Entry, epoch: int) -> Delta:
         """The rows that a table or view had at an epoch: those of now, less all that changed since."""
         now, name = self.now, entry.name.lower()
@@ -187,7 +214,7 @@ class Epochs:
         began = self.history.began(name)
         if epoch < began:
             raise UnknownEpoch(f"{entry.name!r} is there from epoch {began} on, and was asked for at epoch {epoch}")
-        later = [-delta for at, delta in self.changes(name, epoch) if at <= now.epoch]
+        later = [-delta for changed in self.changes(name, epoch) if changed.epoch <= now.epoch for delta in _deltas(changed)]
         return consolidate(Delta.concat([now.contents(entry), *later]))
 
     def content_at(self, epoch: int) -> Backfill:
@@ -207,7 +234,7 @@ class Epochs:
             raise UnknownEpoch(f"there is no epoch {epoch!r}; the last one is {self.now.epoch}")
 
     def tell(self) -> None:
-        """Calls the subscribers of what changed; to be called without a lock."""
+        """Lets the subscribers know what changed."""
         self.subscriptions.tell()
 
     def _swap(self, building: Building) -> None:
@@ -218,21 +245,23 @@ class Epochs:
         widened = [
             name for name, table in catalog.tables.items() if name in old.tables and table.source is not old.tables[name].source
         ]
-        began = [*building.restarted, *widened, *(name for name in catalog.entries if name not in old.entries)]
+        began = {*building.anew, *widened, *(name for name in catalog.entries if name not in old.entries)}
         then = Snapshot(self.now.epoch + 1, catalog, live, self.now.positions)
-        then = self.journal.define(then, building.changed, began)
-        self.history.forget([*gone, *building.restarted, *widened])
+        changed = building.changed(then.epoch)
+        then = self.journal.define(then, changed, {*began, *building.reshaped})
+        self.history.forget([*gone, *began])
         self.history.begin(began, then.epoch)
+        self.history.reshape(building.reshaped, then.epoch)
         self.subscriptions.forget(gone)
         self.work = {step: done for step, done in self.work.items() if step in live}
         self._costs.forget(catalog)
-        self._proceed(then, building.changed, building.work)
+        self._proceed(then, changed, building.work)
 
-    def _proceed(self, then: Snapshot, changed: Mapping[str, Change], work: Mapping[Step, Work]) -> None:
+    def _proceed(self, then: Snapshot, views: Mapping[str, Changed], work: Mapping[Step, Work]) -> None:
         """The next epoch is there. Its changes are told before it is, so that who asks for both misses none."""
-        for name, delta in changed.items():
-            self.history.add(name, then.epoch, delta)
-            self.subscriptions.announce(name, then.epoch, delta, then.views[name].arrow)
+        for name, changed in views.items():
+            self.history.add(name, changed)
+            self.subscriptions.announce(name, changed, then.views[name].arrow)
         self.work.update(work)
         self.now = then
 
@@ -246,6 +275,11 @@ class Epochs:
         finally:
             with self.writing:
                 self._recordings = tuple(other for other in self._recordings if other is not recording)
+
+
+def _deltas(changed: Changed) -> list[Delta]:
+    """All that changed among the rows as they are kept; with other types, a view cannot be asked for."""
+    return [changed.delta] if changed.former is None else [changed.former.gone, changed.delta]
 
 
 def _changed(catalog: Catalog, outcome: Outcome) -> dict[str, Delta]:

@@ -1,5 +1,8 @@
 """What changed in tables and views, epoch by epoch, as far back as memory holds it.
 
+An epoch that gives a view other columns, by names or types, changes it in two parts: all rows it had go, under the columns of
+before, and all rows it has come, under the new ones. Changes before that epoch have the columns of then.
+
 Deltas are kept as they came; who reads them consolidates. Of each view there are the changes of the last 10 000 epochs that
 touched it, or fewer if they have more than a million rows in all; the very last change is there whatever its size. Of a table,
 a change of more rows is not kept. So a session that runs for ever needs no more memory than that.
@@ -8,6 +11,7 @@ a change of more rows is not kept. So a session that runs for ever needs no more
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -15,9 +19,12 @@ import numpy as np
 
 from headwater.delta import Delta
 from headwater.errors import HistoryGone
+from headwater.state.consolidation import consolidate
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
+
+    import pyarrow as pa
 
     from headwater.state.arrangement import Arrangement
 
@@ -36,6 +43,62 @@ def history_gone(name: str, after: int, earliest: int) -> HistoryGone:
         f"the changes of {name!r} are kept from epoch {earliest + 1} on, and those after epoch {after} were asked for; "
         f"read it whole, and its changes since {earliest} or later"
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Former:
+    """What a view was until an epoch gave it other columns."""
+
+    gone: Delta
+    """All rows that it had, with negative weights."""
+    names: pa.Schema
+    """Its columns, under the users' names; `gone` may have more, which only ordered the rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Changed:
+    """What an epoch changed in a table or view."""
+
+    epoch: int
+    rows: Change
+    former: Former | None = None
+    """Set if the epoch gave a view other columns; `rows` are then all that it has."""
+    anew: bool = False
+    """Whether the view came to be with this epoch: what one of its name was before is not told."""
+
+    @property
+    def delta(self) -> Delta:
+        return read(self.rows)
+
+    @property
+    def size(self) -> int:
+        return len(self.rows) + (0 if self.former is None else len(self.former.gone))
+
+    def parts(self, names: pa.Schema) -> list[tuple[Delta, pa.Schema]]:
+        """The change of the columns that users see, consolidated: one part for each schema, what went first."""
+        came = self.delta.select(range(len(names)))
+        if self.former is None:
+            return [(consolidate(came), names)]
+        gone = self.former.gone.select(range(len(self.former.names)))
+        if same_columns(self.former.names, names):
+            return [(consolidate(Delta.concat([gone, came])), names)]
+        return [(consolidate(gone), self.former.names), (consolidate(came), names)]
+
+
+def same_columns(one: pa.Schema, other: pa.Schema) -> bool:
+    """Whether two schemas have the same names and types; where NULL is allowed does not matter."""
+    return one.names == other.names and one.types == other.types
+
+
+def with_names(changes: Sequence[Changed], names: pa.Schema, until: int) -> list[tuple[Changed, pa.Schema]]:
+    """The changes until an epoch, each with the columns of its own time; `names` are those of the last epoch."""
+    found = []
+    for changed in reversed(changes):
+        if changed.epoch <= until:
+            found.append((changed, names))
+        if changed.former is not None:
+            names = changed.former.names
+    return found[::-1]
 
 
 class History:
@@ -59,9 +122,15 @@ class History:
         with self._lock:
             self._relations.update((name, _Changes(self._most, began=epoch)) for name in names)
 
-    def add(self, name: str, epoch: int, delta: Change) -> None:
+    def reshape(self, names: Collection[str], epoch: int) -> None:
+        """Views whose rows have other columns from an epoch on: what they were before cannot be read, but its end is told."""
         with self._lock:
-            self._changes(name).add(epoch, delta)
+            for name in names:
+                self._changes(name).began = epoch
+
+    def add(self, name: str, changed: Changed) -> None:
+        with self._lock:
+            self._changes(name).add(changed)
 
     def add_if_few(self, name: str, epoch: int, delta: Delta) -> None:
         """The same for a change that, with very many rows, is not worth the memory."""
@@ -69,14 +138,13 @@ class History:
             if len(delta) > self._most:
                 self._relations[name] = _Changes(self._most, gone=epoch, began=self._changes(name).began)
             else:
-                self._changes(name).add(epoch, delta)
+                self._changes(name).add(Changed(epoch, delta))
 
-    def since(self, name: str, epoch: int) -> list[tuple[int, Delta]] | None:
+    def since(self, name: str, epoch: int) -> list[Changed] | None:
         """What changed in a table or view after an epoch; None if that is not known any more."""
         with self._lock:
             changes = self._changes(name)
-            found = None if epoch < changes.gone else [change for change in changes.kept if change[0] > epoch]
-        return None if found is None else [(at, read(change)) for at, change in found]
+            return None if epoch < changes.gone else [changed for changed in changes.kept if changed.epoch > epoch]
 
     def earliest(self, name: str) -> int:
         """The epoch after which all changes are known."""
@@ -103,17 +171,19 @@ class _Changes:
 
     def __init__(self, most: int, gone: int = 0, began: int = 0) -> None:
         self._most = most
-        self.kept: deque[tuple[int, Change]] = deque()
+        self.kept: deque[Changed] = deque()
         self.gone = gone
         self.began = began
         self._rows = 0
 
-    def add(self, epoch: int, delta: Change) -> None:
-        self.kept.append((epoch, _compact(delta) if isinstance(delta, Delta) else delta))
-        self._rows += len(delta)
+    def add(self, changed: Changed) -> None:
+        rows = _compact(changed.rows) if isinstance(changed.rows, Delta) else changed.rows
+        self.kept.append(changed if rows is changed.rows else replace(changed, rows=rows))
+        self._rows += changed.size
         while len(self.kept) > EPOCHS or (self._rows > self._most and len(self.kept) > 1):
-            self.gone, oldest = self.kept.popleft()
-            self._rows -= len(oldest)
+            oldest = self.kept.popleft()
+            self.gone = oldest.epoch
+            self._rows -= oldest.size
 
 
 def read(change: Change) -> Delta:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from headwater.delta import Delta
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog, Snapshot
-    from headwater.runtime.history import Change
+    from headwater.runtime.history import Changed
 
 
 class Journal(Protocol):
@@ -36,11 +36,11 @@ class Journal(Protocol):
         """Takes a catalog and its new states ahead, while commits go on; gives the same states as they are kept now."""
         ...
 
-    def define(self, then: Snapshot, views: Mapping[str, Change], began: Collection[str]) -> Snapshot:
-        """Notes an epoch with another catalog; `began` are the tables and views whose history starts with it."""
+    def define(self, then: Snapshot, views: Mapping[str, Changed], began: Collection[str]) -> Snapshot:
+        """Notes an epoch with another catalog; `began` are the tables and views that cannot be read as of epochs before it."""
         ...
 
-    def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
+    def changes(self, name: str, after: int, earliest: int) -> list[Changed]:
         """What changed in a table or view after an epoch, where memory only has what is after the `earliest`."""
         ...
 
@@ -58,8 +58,8 @@ class NoJournal:
     def prepare(self, catalog: Catalog, states: Mapping[Step, State]) -> dict[Step, State]:  # noqa: ARG002
         return dict(states)
 
-    def define(self, then: Snapshot, views: Mapping[str, Change], began: Collection[str]) -> Snapshot:  # noqa: ARG002
+    def define(self, then: Snapshot, views: Mapping[str, Changed], began: Collection[str]) -> Snapshot:  # noqa: ARG002
         return then
 
-    def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
+    def changes(self, name: str, after: int, earliest: int) -> list[Changed]:
         raise history_gone(name, after, earliest)

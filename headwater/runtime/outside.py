@@ -20,6 +20,7 @@ import pyarrow as pa
 from headwater.delta import Delta
 from headwater.errors import EvaluationFailed, UnknownName
 from headwater.evaluation.spark import failure
+from headwater.redaction import redacted, shown_cause
 from headwater.rows import Columns, fitted, frame_of
 from headwater.schema import collected
 from headwater.state.consolidation import consolidate
@@ -46,7 +47,7 @@ class Place:
     table: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.format} at {self.path}" if self.table is None else f"table {self.table}"
+        return f"{self.format} at {redacted(str(self.path))}" if self.table is None else f"table {self.table}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,9 +185,10 @@ def _reading(place: Place | None) -> Iterator[None]:
     try:
         yield
     except AnalysisException as error:
-        raise UnknownName(f"Spark cannot read {'the rows' if place is None else place}: {failure(error)}") from error
+        where = "the rows" if place is None else place
+        raise UnknownName(f"Spark cannot read {where}: {failure(error)}") from shown_cause(error)
     except PySparkException as error:
-        raise EvaluationFailed(failure(error)) from error
+        raise EvaluationFailed(failure(error)) from shown_cause(error)
 
 
 def _is_comparable(kind: DataType) -> bool:

@@ -16,7 +16,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from headwater.operators.arrange import Arrange
-from headwater.runtime.driver import Backfill, Outcome, Work, run_epoch
+from headwater.runtime.driver import Backfill, Outcome, run_epoch
+from headwater.runtime.streams import Work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

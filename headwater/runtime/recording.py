@@ -37,12 +37,12 @@ class Recording:
     def __init__(self, reached: Snapshot, steps: Collection[Step]) -> None:
         self.reached = reached
         self.rows = 0
-        self._steps = steps
+        self.steps = steps
         self._deltas: dict[Step, list[Delta]] = {}
 
     def add(self, outputs: Mapping[Step, Delta]) -> None:
         """Notes what one epoch gave."""
-        for step in self._steps:
+        for step in self.steps:
             if step in outputs:
                 self._deltas.setdefault(step, []).append(outputs[step])
                 self.rows += len(outputs[step])

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from headwater.delta import Delta
 from headwater.errors import DuplicateKey, InvalidRows, MissingKey, MissingRow, NullKey
+from headwater.interrupts import uninterrupted
 from headwater.runtime.driver import Backfill
 from headwater.runtime.lifetimes import stamped, withdrawn
 from headwater.runtime.outside import Content
@@ -75,6 +76,7 @@ class Staging:
         self._now = now
         self._staged: dict[str, Staged] = {}
 
+    @uninterrupted
     def net(self) -> tuple[dict[str, Delta], dict[Step, State]]:
         """The net change of each table that has one, and the new states that are known already."""
         changes = {name: staged.net() for name, staged in self._staged.items() if staged.seen or staged.waiting}
@@ -97,6 +99,7 @@ class Staging:
         }
         return Backfill(states, {table.source: table.contents for table in tables if table.attached is None}, outer=outer)
 
+    @uninterrupted
     def insert(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         self._require_values(table, rows)
         sharing.prepare(rows)
@@ -113,6 +116,7 @@ class Staging:
         self._add(table, staged, Delta.inserting(rows))
         self._time(table, came=Delta.inserting(rows))
 
+    @uninterrupted
     def delete(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         """Removes rows; each must be there, as often as it is removed, which is only known of tables that are not attached."""
         sharing.prepare(rows)
@@ -134,6 +138,7 @@ class Staging:
         self._add(table, staged, -wanted, deletes=True)
         self._time(table, gone=wanted)
 
+    @uninterrupted
     def upsert(self, table: TableEntry, rows: pa.RecordBatch) -> None:
         """Inserts rows, each in place of the one with the same key, if there is one."""
         if table.key is None:
@@ -142,6 +147,7 @@ class Staging:
         self._require_distinct(table, rows)
         self.merge(table, rows, rows.slice(0, 0))
 
+    @uninterrupted
     def merge(self, table: TableEntry, rows: pa.RecordBatch, gone: pa.RecordBatch) -> None:
         """Inserts rows in place of those with their keys, and removes those with the keys of others, where there are any.
 
@@ -163,6 +169,7 @@ class Staging:
         self._add(table, staged, delta)
         self._time(table, gone=Delta(found.rows, found.weights), came=Delta.inserting(rows))
 
+    @uninterrupted
     def replace(self, table: TableEntry, old: pa.RecordBatch, new: pa.RecordBatch) -> None:
         """Removes rows and inserts others at once, so that keys may be exchanged between rows."""
         staged = dict(self._staged)
@@ -174,17 +181,20 @@ class Staging:
             self._staged = staged
             raise
 
+    @uninterrupted
     def empty(self, table: TableEntry) -> None:
         """Removes all rows."""
         staged = self._settled(table)
         content = staged.contents.contents() if table.attached is None else Content(table.attached, staged.contents).delta()
         self._add(table, replace(staged, cancels=True), -content)
 
+    @uninterrupted
     def change(self, table: TableEntry, delta: Delta) -> None:
         """Changes rows as a delta says that is known to fit."""
         self._add(table, replace(self._state(table), cancels=True), delta)
         self._time(table, gone=-delta.where(delta.weights < 0), came=delta.where(delta.weights > 0))
 
+    @uninterrupted
     def kept(self, table: TableEntry) -> Arrangement:
         """What is kept of a table, with all changes so far."""
         return self._settled(table).contents

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from headwater.errors import DamagedFile, UnknownEpoch, UnknownFormat, UnknownName
 from headwater.runtime.catalog import Snapshot, TableEntry
+from headwater.runtime.history import with_names
 from headwater.state.consolidation import consolidate
 from headwater.store import log, manifest
 from headwater.store.inspecting import committed
@@ -23,8 +24,11 @@ from headwater.store.reading import Reader
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import pyarrow as pa
+
     from headwater.delta import Delta
     from headwater.runtime.catalog import Catalog, Entry
+    from headwater.runtime.history import Changed
     from headwater.state.arrangement import Arrangement
     from headwater.store.disk import Disk
     from headwater.store.manifest import Manifest
@@ -35,11 +39,11 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True)
 class Change:
-    """What an epoch changed in a table or view, and when it was, in seconds since 1970."""
+    """What an epoch changed in a table or view, when it was, in seconds since 1970, and the columns of then."""
 
-    epoch: int
+    changed: Changed
     time: float
-    delta: Delta
+    names: pa.Schema
 
 
 class Directory:
@@ -65,11 +69,14 @@ class Directory:
         """The rows at an epoch, of those whose hashes are in one of `count` ranges; columns that only order them included."""
         for attempt in range(_ATTEMPTS):
             found, catalog = self._newest()
+            began = found.began.get(name.lower(), 0)
+            if epoch < began:
+                raise UnknownEpoch(f"{name!r} is there from epoch {began} on, as it is now, and was asked for at epoch {epoch}")
             try:
                 kept = self._kept(found, catalog, name)
-                later = self._changes_between(name, min(found.epoch, epoch), max(found.epoch, epoch))
-                for change in later:
-                    kept = kept.insert(change.delta if found.epoch < epoch else -change.delta)
+                for changed in self._changes_between(name, min(found.epoch, epoch), max(found.epoch, epoch)):
+                    for delta in (changed.delta, *(() if changed.former is None else (changed.former.gone,))):
+                        kept = kept.insert(delta if found.epoch < epoch else -delta)
                 return consolidate(kept.within(number, number + 1, count))
             except (DamagedFile, FileNotFoundError):
                 if attempt == _ATTEMPTS - 1 or manifest.newest_name(self.disk) == found.name:
@@ -87,21 +94,20 @@ class Directory:
         return committed(self.disk, found, epoch)
 
     def changes(self, name: str, after: int, until: int) -> Iterator[Change]:
-        """What changed after an epoch and until another, of the columns that can be seen."""
-        width = len(self.entry(name).arrow)
-        for change in self._changes_between(name, after, until):
-            delta = consolidate(change.delta.select(range(width)))
-            if len(delta):
-                yield Change(change.epoch, change.time, delta)
-
-    def _changes_between(self, name: str, after: int, until: int) -> list[Change]:
-        if after >= until:
-            return []
-        found = manifest.newest(self.disk)
-        # Raises if the log does not go back so far, or the view began anew.
-        known = dict(log.changes(self.disk, name.lower(), after, 0 if found is None else found.history))
+        """What changed after an epoch and until another."""
+        names = self.entry(name).arrow
+        known = self._changes_after(name, after) if after < until else []
         times = {record.epoch: record.time for record in log.read(self.disk, after)} if known else {}
-        return [Change(epoch, times[epoch], delta) for epoch, delta in known.items() if epoch <= until]
+        for changed, columns in with_names(known, names, until):
+            yield Change(changed, times[changed.epoch], columns)
+
+    def _changes_between(self, name: str, after: int, until: int) -> list[Changed]:
+        return [changed for changed in self._changes_after(name, after) if changed.epoch <= until] if after < until else []
+
+    def _changes_after(self, name: str, after: int) -> list[Changed]:
+        """Raises if the log does not go back so far."""
+        found = manifest.newest(self.disk)
+        return log.changes(self.disk, name.lower(), after, 0 if found is None else found.history)
 
     def _newest(self) -> tuple[Manifest, Catalog]:
         found = manifest.newest(self.disk)

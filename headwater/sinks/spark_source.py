@@ -7,11 +7,14 @@ Tasks read the files themselves: of content, each a range of hashes; of changes,
 says what happened to it: `types` adds `_change_type` (insert or delete), `_commit_version`, which is the epoch, and
 `_commit_timestamp`, as Spark's change tables have them; `weight` adds `_weight` in place of the first. With the option
 `since`, what was there at that epoch is left out. An offset of the stream is an epoch.
+
+A DataFrame of Spark's has the columns with which it was loaded. If the view is given others, whoever reads the old DataFrame
+gets the error `SchemaChanged`; so does a stream that has told rows under the old columns, since it cannot take them back.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,7 +24,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from headwater.errors import InvalidOption
+from headwater.errors import InvalidOption, SchemaChanged
+from headwater.runtime.history import history_gone, same_columns
+from headwater.schema import arrow_schema
 from headwater.sinks.directory import Directory
 
 if TYPE_CHECKING:
@@ -41,9 +46,11 @@ class Wanted:
 
     directory: str
     name: str
-    changes: str | None
-    epoch: int | None
-    since: int | None
+    columns: pa.Schema | None
+    """The columns that Spark expects; None while it asks for them."""
+    changes: str | None = None
+    epoch: int | None = None
+    since: int | None = None
 
 
 @dataclass(frozen=True)
@@ -69,18 +76,18 @@ class HeadwaterSource(DataSource):
         fields = [StructField(field.name, field.dataType) for field in Directory(wanted.directory).entry(wanted.name).schema]
         return StructType([*fields, *_told(wanted)])
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  (as Spark calls it)
-        return Content(self._wanted())
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return Content(self._wanted(schema))
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802  (as Spark calls it)
-        wanted = self._wanted()
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  (as Spark calls it)
+        wanted = self._wanted(schema)
         if wanted.changes is None:
             raise InvalidOption(
                 'a stream of headwater tells changes: say how with .option("changes", "types") or .option("changes", "weight")'
             )
         return Feed(wanted)
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self, schema: StructType | None = None) -> Wanted:
         place = self.options.get("path")
         if not place or "/" not in place.rstrip("/"):
             raise InvalidOption('load("dir/view") names the directory and the view')
@@ -88,7 +95,11 @@ class HeadwaterSource(DataSource):
         changes = self.options.get("changes")
         if changes is not None and changes not in CHANGES:
             raise InvalidOption(f"the option changes is one of {', '.join(CHANGES)}, not {changes!r}")
-        return Wanted(directory, name, changes, _number(self.options, "epoch"), _number(self.options, "since"))
+        wanted = Wanted(directory, name, None, changes, _number(self.options, "epoch"), _number(self.options, "since"))
+        if schema is None:
+            return wanted
+        own = schema.fields[: len(schema.fields) - len(_told(wanted))]
+        return replace(wanted, columns=arrow_schema(StructType(own)))
 
 
 class Content(DataSourceReader):
@@ -145,13 +156,13 @@ def register(spark: Any) -> None:  # noqa: ANN401  (Spark is imported late)
         spark.dataSource.register(source)
 
 
-def live(directory: str, name: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def live(directory: str, name: str, columns: pa.Schema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The rows of a table or view whenever they are asked for, in one task, so that all of them are of one epoch."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             assert batch.num_rows == 1
-            yield from _read(Part(Wanted(directory, name, None, None, None), Directory(directory).epoch()))
+            yield from _read(Part(Wanted(directory, name, columns), Directory(directory).epoch()))
 
     return run
 
@@ -163,7 +174,7 @@ def planned(spark: Any, directory: str, name: str) -> Any:  # noqa: ANN401  (Spa
     """
     found = Directory(directory)
     columns = StructType([StructField(field.name, field.dataType) for field in found.entry(name).schema])
-    parts = _ranges(Wanted(directory, name, None, None, None), found, found.epoch())
+    parts = _ranges(Wanted(directory, name, arrow_schema(columns)), found, found.epoch())
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -183,13 +194,29 @@ def _read(part: InputPartition) -> Iterator[pa.RecordBatch]:
     assert isinstance(part, Part)
     directory, wanted = Directory(part.wanted.directory), part.wanted
     names = directory.entry(wanted.name).arrow
+    _require_columns(wanted, names)
     if part.after is None:
         found = directory.content(wanted.name, part.epoch, part.number, part.count).select(range(len(names)))
         moment = directory.committed(part.epoch) if wanted.changes is not None else 0.0
         yield from _batches(found, names, wanted, part.epoch, moment)
         return
     for change in directory.changes(wanted.name, part.after, part.epoch):
-        yield from _batches(change.delta, names, wanted, change.epoch, change.time)
+        changed = change.changed
+        _require_columns(wanted, change.names)
+        if changed.anew and part.after != wanted.since:
+            raise history_gone(wanted.name, part.after, changed.epoch)
+        for delta, columns in changed.parts(change.names):
+            _require_columns(wanted, columns)
+            yield from _batches(delta, names, wanted, changed.epoch, change.time)
+
+
+def _require_columns(wanted: Wanted, names: pa.Schema) -> None:
+    if wanted.columns is not None and not same_columns(wanted.columns, names):
+        expected, found = (", ".join(schema.names) for schema in (wanted.columns, names))
+        raise SchemaChanged(
+            f"{wanted.name!r} was given other columns: ({expected}) are not ({found}), or have other types. Load it or "
+            "publish it again; a stream begins anew, with another checkpoint: its rows of old columns cannot be taken back"
+        )
 
 
 def _batches(delta: Delta, names: pa.Schema, wanted: Wanted, epoch: int, time: float) -> Iterator[pa.RecordBatch]:

@@ -130,7 +130,7 @@ class Lazily:
             found = self.session.epochs.history.since(name, resting.epoch)
             if found is None:
                 return None
-            deltas = [self._selected(resting, name, delta) for at, delta in found if at <= epoch]
+            deltas = [self._selected(resting, name, changed.delta) for changed in found if changed.epoch <= epoch]
             if deltas:
                 changes[source] = consolidate(Delta.concat(deltas))
         count, costs = sum(map(len, changes.values())), self.upkeep.setdefault(view, Upkeep())

@@ -27,6 +27,7 @@ from headwater.errors import (
     UnknownName,
 )
 from headwater.lengths import DECLARED
+from headwater.redaction import shown_cause
 from headwater.rows import Columns, fitted
 from headwater.runtime.outside import Outside, Place
 from headwater.schema import arrow_schema
@@ -60,7 +61,7 @@ class Source:
         try:
             found = self.read().schema
         except PySparkException as error:
-            raise UnknownName(f"Spark cannot read {self.place or 'the rows'}: {failure(error)}") from error
+            raise UnknownName(f"Spark cannot read {self.place or 'the rows'}: {failure(error)}") from shown_cause(error)
         return StructType([StructField(f.name, f.dataType, metadata=_declared_length(f)) for f in found.fields])
 
     def outside(self, name: str, schema: StructType, key: Key | None) -> Outside:
@@ -126,7 +127,7 @@ def require_sound(outside: Outside) -> None:
         if key:
             _require_distinct(outside, frame, key)
     except PySparkException as error:
-        raise EvaluationFailed(failure(error)) from error
+        raise EvaluationFailed(failure(error)) from shown_cause(error)
 
 
 def _require_fitting(outside: Outside, frame: DataFrame) -> None:

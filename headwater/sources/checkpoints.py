@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from headwater.errors import InvalidStream
+from headwater.filenames import file_name, former_file_name
+from headwater.private_files import make_folder, write_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +26,15 @@ if TYPE_CHECKING:
 _OFFSETS, _COMMITS = "offsets", "commits"
 # Offsets of this kind are numbers into lists that only the checkpoint has.
 _NUMBERED = '{"logOffset":'
+
+
+def folder_of(streams: Path, name: str) -> Path:
+    """The folder of a stream's checkpoint, among those of all streams, into which nobody else can look."""
+    make_folder(streams)
+    folder, former = streams / file_name(name), former_file_name(name)
+    if former is not None and (streams / former).is_dir() and not folder.exists():
+        (streams / former).rename(folder)
+    return folder
 
 
 def offsets(checkpoint: Path, batch: int) -> list[str]:
@@ -69,12 +80,13 @@ def _write_anew(checkpoint: Path, applied: dict[str, Any], name: str) -> None:
     described = json.dumps({"batchWatermarkMs": watermark, "batchTimestampMs": 0, "conf": {}})
     done = json.dumps({"nextBatchWatermarkMs": watermark})
     for folder, lines in ((_OFFSETS, [version, described, *applied["offsets"]]), (_COMMITS, [version, done])):
-        (checkpoint / folder).mkdir(parents=True, exist_ok=True)
+        make_folder(checkpoint)
+        make_folder(checkpoint / folder)
         # Spark wants to see the batch before the last one, too, and takes nothing from it.
         for batch in range(max(last - 1, 0), last + 1):
-            (checkpoint / folder / str(batch)).write_text("\n".join(lines), encoding="utf-8")
+            write_text(checkpoint / folder / str(batch), "\n".join(lines))
     # Spark refuses notes of a query that has no name.
-    (checkpoint / "metadata").write_text(json.dumps({"id": str(uuid4())}), encoding="utf-8")
+    write_text(checkpoint / "metadata", json.dumps({"id": str(uuid4())}))
 
 
 def _lines(checkpoint: Path, batch: int) -> list[str]:

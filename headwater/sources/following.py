@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
 
 from headwater.errors import InvalidOption, InvalidRows, InvalidStream, MissingKey, NameTaken, UnknownName
+from headwater.filenames import require_name
 from headwater.runtime.lifetimes import hidden
 from headwater.schema import arrow_schema
-from headwater.sources import envelopes, frames, held, sifting, wholes
+from headwater.sources import checkpoints, envelopes, frames, held, sifting, wholes
 from headwater.sources.applying import Applied, apply
 from headwater.sources.direct_reading import DirectReading, pace
 from headwater.sources.events import coming, form_of, from_envelopes
@@ -92,18 +92,10 @@ class Streams:
         on_error: str,
         trigger: Mapping[str, Any],
     ) -> Stream:
-        if mode not in MODES:
-            raise InvalidOption(f"mode is one of {', '.join(MODES)}, not {mode!r}")
-        if on_error not in ON_ERROR:
-            raise InvalidOption(f"on_error is one of {', '.join(ON_ERROR)}, not {on_error!r}")
         wanted = dict(table) if isinstance(table, Mapping) else {table: table}
         entries = {source: self._session.table_entry(each) for source, each in wanted.items()}
-        for entry in entries.values():
-            if entry.key is None and (mode == "upsert" or isinstance(table, Mapping)):
-                raise MissingKey(
-                    f"table {entry.name!r} has no key, so nothing says which rows to replace; create it with key=…"
-                )
-        called = ", ".join(entry.name for entry in entries.values()) if name is None else name
+        self.require_followable(stream, entries, mode, on_error, several=isinstance(table, Mapping))
+        called = ", ".join(entry.name for entry in entries.values()) if name is None else require_name(name, "a stream")
         if called in self._known and self._known[called].is_running:
             raise NameTaken(f"stream {called!r} is followed already; stop it first, or give this one another name")
         if isinstance(table, Mapping):
@@ -115,7 +107,7 @@ class Streams:
                 self._session.create_table(_letters(entry.name), LETTERS)
         made = Stream(
             called,
-            _reading(frame, self._session.checkpoints() / quote(called, safe=""), trigger),
+            _reading(frame, checkpoints.folder_of(self._session.checkpoints(), called), trigger),
             lambda batch, at: self._commit(feed, batch, at),
             lambda: self._session.snapshot.positions,
             self._session.certain_epoch,
@@ -123,6 +115,32 @@ class Streams:
         made.resume()
         self._known[called] = made
         return made
+
+    @staticmethod
+    def require_followable(
+        stream: object, entries: Mapping[str, TableEntry], mode: str, on_error: str, *, several: bool
+    ) -> None:
+        """Raises if tables, which may be such to come, cannot follow a stream of one table or of several."""
+        if mode not in MODES:
+            raise InvalidOption(f"mode is one of {', '.join(MODES)}, not {mode!r}")
+        if on_error not in ON_ERROR:
+            raise InvalidOption(f"on_error is one of {', '.join(ON_ERROR)}, not {on_error!r}")
+        for entry in entries.values():
+            if entry.key is None and (mode == "upsert" or several):
+                raise MissingKey(
+                    f"table {entry.name!r} has no key, so nothing says which rows to replace; create it with key=…"
+                )
+        if several:
+            frame: Any = stream
+            if not getattr(frame, "isStreaming", False):
+                raise InvalidStream("what tables follow is a DataFrame of spark.readStream, and this is none")
+            if not set(frame.columns) >= captured.COLUMNS:
+                envelopes.normalised(frame, entries)
+            return
+        (table,) = entries.values()
+        frame = frames.one_stream(stream, mode, table)
+        columns = frames.columns(frame, mode, frames.corrupt_column(frame, table))
+        sifting.require_castable(table, arrow_schema(columns))
 
     def forget(self, name: str) -> None:
         stream = self._known.pop(name, None)
@@ -160,8 +178,6 @@ class Streams:
         self, name: str, entries: Mapping[str, TableEntry], stream: object, *, keeps_letters: bool
     ) -> tuple[Feed, DataFrame]:
         frame: Any = stream
-        if not getattr(frame, "isStreaming", False):
-            raise InvalidStream("what tables follow is a DataFrame of spark.readStream, and this is none")
         if not set(frame.columns) >= captured.COLUMNS:
             return self._of_envelopes(name, entries, frame, keeps_letters=keeps_letters)
         sources = {captured.qualified(source): entry.name for source, entry in entries.items()}

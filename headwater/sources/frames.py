@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.errors import InvalidStream
 from headwater.schema import collected
+from headwater.sinks.json_forms import texts
 from headwater.sources.events import describing, form_of
 
 if TYPE_CHECKING:
@@ -167,7 +168,11 @@ class Batch:
 
 
 def record_of(rows: pa.Table, at: int, *, all_columns: bool = True) -> str:
-    """A row as text; all of its columns, or those that have a value."""
-    row = rows.slice(at, 1).to_pylist()[0]
-    told = row if all_columns else {name: value for name, value in row.items() if value is not None}
-    return json.dumps(told, default=str, ensure_ascii=False)
+    """A row as JSON; all of its columns, or those that have a value."""
+    row = rows.slice(at, 1)
+    told = [
+        f"{json.dumps(name, ensure_ascii=False)}: {texts(column)[0]}"
+        for name, column in zip(row.column_names, row.columns, strict=True)
+        if all_columns or column.null_count == 0
+    ]
+    return "{" + ", ".join(told) + "}"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from headwater.conversion import convertible
 from headwater.errors import SchemaChanged
-from headwater.rows import _castable
+from headwater.rows import UNFIT, sound_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,10 +33,7 @@ def in_types_of(table: TableEntry, rows: pa.Table) -> tuple[pa.RecordBatch, Bad]
         if field.name.lower() not in places:
             columns.append(pa.nulls(rows.num_rows, field.type))
             continue
-        column = _whole(rows.column(places[field.name.lower()]))
-        if not column.type.equals(field.type):
-            column = _cast(column, field, bad)
-        columns.append(column)
+        columns.append(_cast(_whole(rows.column(places[field.name.lower()])), field, bad))
     return pa.RecordBatch.from_arrays(columns, schema=table.rows), bad
 
 
@@ -62,7 +60,7 @@ def require_castable(table: TableEntry, schema: pa.Schema) -> None:
         if field.name.lower() not in given:
             raise SchemaChanged(f"the stream has no column {field.name!r}, which table {table.name!r} has; give it one")
         found = given[field.name.lower()].type
-        if not _castable(found, field.type):
+        if not convertible(found, field.type):
             raise SchemaChanged(
                 f"column {field.name!r} of table {table.name!r} is {field.type}, and in the stream it is {found}; cast it there"
             )
@@ -72,15 +70,18 @@ def _cast(column: pa.Array, field: pa.Field, bad: Bad) -> pa.Array:
     def cast(start: int, stop: int) -> list[pa.Array]:
         part = column.slice(start, stop - start)
         try:
-            return [part.cast(field.type)]
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            return [sound_column(part, field.type)]
+        except UNFIT as error:
             if stop - start == 1:
                 bad.setdefault(start, f"column {field.name!r} is {field.type}: {error}")
                 return [pa.nulls(1, field.type)]
         middle = (start + stop) // 2
         return cast(start, middle) + cast(middle, stop)
 
-    return pa.concat_arrays(cast(0, len(column))) if len(column) else pa.array([], field.type)
+    if not len(column):
+        return pa.array([], field.type)
+    parts = cast(0, len(column))
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import StreamFailed
+from headwater.redaction import shown_cause
 from headwater.sources import checkpoints
 from headwater.sources.frames import Batch
 
@@ -44,7 +45,7 @@ class SparkReading:
         try:
             return SparkRunning(writer.start())
         except PySparkException as error:
-            raise StreamFailed(f"stream {name!r} cannot be started: {failure(error)}") from error
+            raise StreamFailed(f"stream {name!r} cannot be started: {failure(error)}") from shown_cause(error)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from headwater.errors import HeadwaterError, StreamFailed
+from headwater.ownership import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,10 +66,13 @@ class Stream:
     ) -> None:
         """`applied` gives the positions of all streams as of the last epoch, `make_certain` sees to it that the disk has it."""
         self.name = name
+        self.description: object = None
+        """What a pipeline follows it by; None if it is followed by hand."""
         self._reading = reading
         self._commit = commit
         self._applied = applied
         self._make_certain = make_certain
+        self._owner = Owner()
         # Held while a batch is applied.
         self._busy = RLock()
         self._running: Running | None = None
@@ -79,6 +83,7 @@ class Stream:
 
     def resume(self) -> None:
         """Goes on after the last batch that was applied; nothing happens if the stream is running."""
+        self._owner.require()
         if self.is_running:
             return
         self._error, self._told_to_stop, self._seen = None, False, monotonic()
@@ -88,6 +93,7 @@ class Stream:
 
     def stop(self) -> None:
         """Stops after the batch that is being applied; `resume` goes on from there."""
+        self._owner.require()
         if self._running is not None:
             self._told_to_stop = True
             self._running.stop()
@@ -100,13 +106,16 @@ class Stream:
         return self._running is not None and self._running.is_active
 
     def await_idle(self) -> None:
-        """Waits until all that was there when this was called is applied."""
+        """Waits until all that was there when this was called is applied; raises if the stream has failed or is stopped."""
+        self._owner.require()
         if self._running is None:
             return
         self._running.await_idle()
         failed = self._failure
         if failed is not None:
             raise failed
+        if self._told_to_stop:
+            raise StreamFailed(f"stream {self.name!r} was stopped, and its source may have more; resume it to go on")
         self._seen = monotonic()
 
     @property

@@ -27,7 +27,7 @@ from headwater.delta import Delta, end_to_end, no_rows, without_columns
 from headwater.state import blocks, columns, compaction, consolidation, hashing, loops, runs
 from headwater.state.blocks import format_of
 from headwater.state.parallel import PIECE, in_pieces
-from headwater.state.probing import Compared, Probe
+from headwater.state.probing import UNBOUNDED, Compared, Probe
 from headwater.state.runs import Run
 from headwater.state.sharing import packed, whole
 
@@ -146,7 +146,23 @@ class Arrangement:
             starts = range(0, probe.num_rows, _AT_ONCE)
             parts = [self.lookup(probe.slice(i, _AT_ONCE), chosen, wanted, filtered=filtered) for i in starts]
             return Matches.end_to_end(starts, parts)
-        found = self._found(probe, chosen, filtered=filtered)
+        found = self._found(probe, chosen, UNBOUNDED, filtered=filtered)
+        assert found is not None
+        return self._matches(found, wanted)
+
+    def lookup_few(
+        self, probe: pa.RecordBatch, chosen: Sequence[int], wanted: tuple[int, ...] | None, most: int, *, filtered: bool
+    ) -> Matches | None:
+        """The same for a probe of some rows, where there are a key and some rows; None if more than `most` may be found."""
+        found = self._found(probe, chosen, most, filtered=filtered)
+        return None if found is None else self._matches(found, wanted)
+
+    def lookup_among(self, run: Run, probe: pa.RecordBatch, chosen: Sequence[int], wanted: tuple[int, ...] | None) -> Matches:
+        """The same among some rows, which are not its own."""
+        asked, at = self.sought(probe, chosen).among(run)
+        return self._matches([(run, asked, at)] if len(at) else [], wanted)
+
+    def _matches(self, found: list[tuple[Run, Indices, Indices]], wanted: tuple[int, ...] | None) -> Matches:
         if not found:
             return self._no_matches(wanted)
         asked = _joined([asked for _, asked, _ in found])
@@ -297,20 +313,32 @@ class Arrangement:
         other._runs, other._merging = pieces, merging  # noqa: SLF001
         return other
 
-    def _found(self, probe: pa.RecordBatch, chosen: Sequence[int], *, filtered: bool) -> list[tuple[Run, Indices, Indices]]:
-        """The runs that have rows asked for, with pairs of a row of the probe and a line of the run."""
+    def _found(
+        self, probe: pa.RecordBatch, chosen: Sequence[int], most: int, *, filtered: bool
+    ) -> list[tuple[Run, Indices, Indices]] | None:
+        """The runs that have rows asked for, with pairs of a row of the probe and a line of the run; None if they are many."""
         if probe.num_rows <= PIECE:
-            sought = self._sought(probe, chosen)
-            found = [(run, *sought.among(run, filtered=filtered)) for run in self._runs]
+            pairs = _few(self.sought(probe, chosen), self._runs, most, filtered=filtered)
+            if pairs is None:
+                return None
+            found = [(run, asked, at) for run, (asked, at) in zip(self._runs, pairs, strict=True)]
         else:
             parts: dict[int, list[tuple[Indices, Indices]]] = {}
+            left = [most]
 
             def find(start: int, stop: int) -> None:
-                sought = self._sought(probe.slice(start, stop - start), chosen)
-                pairs = (sought.among(run, filtered=filtered) for run in self._runs)
-                parts[start] = [(asked + start, at) for asked, at in pairs]
+                # Where one piece has found too many, the others need not begin.
+                sought = self.sought(probe.slice(start, stop - start), chosen)
+                pairs = _few(sought, self._runs, left[0], filtered=filtered) if left[0] >= 0 else None
+                if pairs is None:
+                    left[0] = -1
+                else:
+                    left[0] -= sum(len(at) for _, at in pairs)
+                    parts[start] = [(asked + start, at) for asked, at in pairs]
 
             in_pieces(probe.num_rows, find)
+            if len(parts) * PIECE < probe.num_rows:
+                return None
             of_runs = zip(*(parts[start] for start in sorted(parts)), strict=True)
             found = [
                 (run, np.concatenate([asked for asked, _ in pairs]), np.concatenate([at for _, at in pairs]))
@@ -318,7 +346,8 @@ class Arrangement:
             ]
         return [(run, asked, at) for run, asked, at in found if len(at)]
 
-    def _sought(self, probe: pa.RecordBatch, chosen: Sequence[int]) -> Probe:
+    def sought(self, probe: pa.RecordBatch, chosen: Sequence[int]) -> Probe:
+        """What the columns of the probe ask of the runs."""
         made, keys = packed(probe, chosen)
         stored = self._format
         compared = Compared(stored.spec(self.key), made.spec(made.every), stored.others(self.key), made.others(made.every))
@@ -364,6 +393,18 @@ class Arrangement:
         asked = np.repeat(np.arange(count), len(everything))
         repeated = everything.take(every)
         return Matches(asked, repeated.rows, repeated.weights, settled=True)
+
+
+def _few(sought: Probe, pieces: Sequence[Run], most: int, *, filtered: bool) -> list[tuple[Indices, Indices]] | None:
+    """For each run the pairs of a row of the probe and a line; None if they may be more than `most`."""
+    found = []
+    for run in pieces:
+        pairs = sought.few_among(run, most, filtered=filtered)
+        if pairs is None:
+            return None
+        found.append(pairs)
+        most -= len(pairs[0])
+    return found
 
 
 def exchanged(pieces: tuple[Run, ...], exchanges: Mapping[Run, Exchange]) -> tuple[Run, ...]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Indices = NDArray[np.int64]
 
+UNBOUNDED = (1 << 62) - 1
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compared:
@@ -53,13 +55,23 @@ class Probe:
 
         If `filtered`, rows are not searched for of which the run knows that it has none.
         """
+        found = self.few_among(run, UNBOUNDED, filtered=filtered)
+        assert found is not None
+        return found
+
+    def few_among(self, run: Run, most: int, *, filtered: bool = False) -> tuple[Indices, Indices] | None:
+        """The same pairs; None if there may be more than `most`."""
         compared, block, probe = self._compared, run.block, self._block
         specs = compared.stored, compared.asked
         wanted, words = self._hashes, probe.words
         passing = run.filter.passing(run.hashes, wanted) if filtered else None
         if passing is not None:
             wanted, words = wanted[passing], words[passing]
-        asked, at = searching.locate(run.hashes, block.words, specs[0], wanted, words, specs[1], compared.whole)
+        asked, at, all_found = searching.locate(
+            run.hashes, block.words, specs[0], wanted, words, specs[1], compared.whole, most
+        )
+        if not all_found:
+            return None
         if passing is not None:
             asked = passing[asked]
         for i, j in zip(compared.stored_others, compared.asked_others, strict=True):
@@ -69,6 +81,14 @@ class Probe:
             if np.count_nonzero(same) < len(same):
                 asked, at = asked[same], at[same]
         return asked, at
+
+    def spans(self, runs: Sequence[Run]) -> tuple[Indices, Indices]:
+        """For each run and row of the probe, from where to where the lines are that have the hash of what it asks for."""
+        shape = len(runs), len(self._hashes)
+        starts, ends = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        for i, run in enumerate(runs):
+            searching.spans(run.hashes, self._hashes, starts[i], ends[i])
+        return starts, ends
 
 
 def _same(stored: pa.Array, at: Indices, sought: pa.Array, asked: Indices, *, signed_zeros: bool) -> NDArray[np.bool_]:

@@ -76,8 +76,26 @@ def lower_bound(hashes: Hashes, wanted: np.uint64, guess: int) -> int:
 
 
 @compiled
-def _candidates(hashes: Hashes, words: Words, wanted: Hashes) -> tuple[Indices, Indices, int]:
-    """Which hashes are there, the first line of each, which is in the processor's cache then, and how many lines in all."""
+def spans(hashes: Hashes, wanted: Hashes, starts: Indices, ends: Indices) -> None:
+    """Writes down from where to where the lines with each hash are."""
+    n = hashes.size
+    if n == 0:
+        return
+    places = _guesses(hashes, wanted)
+    for i in range(wanted.size):
+        start = lower_bound(hashes, wanted[i], places[i])
+        starts[i] = end = start
+        if start < n and hashes[start] == wanted[i]:
+            end = n if hashes[n - 1] == wanted[i] else lower_bound(hashes, wanted[i] + uint64(1), start)
+        ends[i] = end
+
+
+@compiled
+def _candidates(hashes: Hashes, words: Words, wanted: Hashes, most: int) -> tuple[Indices, Indices, int]:
+    """Which hashes are there, the first line of each, which is in the processor's cache then, and how many lines in all.
+
+    If these are more than `most`, not all are counted.
+    """
     places = _guesses(hashes, wanted)
     asked = np.empty(wanted.size + 1, np.int64)
     found = count = 0
@@ -86,7 +104,7 @@ def _candidates(hashes: Hashes, words: Words, wanted: Hashes) -> tuple[Indices, 
         if line < hashes.size and hashes[line] == wanted[i]:
             asked[found], places[found] = i, line
             found += 1
-            while line < hashes.size and hashes[line] == wanted[i]:
+            while line < hashes.size and hashes[line] == wanted[i] and count <= most:
                 line += 1
                 count += 1
     last = words.shape[1] - 1
@@ -100,6 +118,14 @@ def _candidates(hashes: Hashes, words: Words, wanted: Hashes) -> tuple[Indices, 
 
 
 @compiled
+def _doubled(values: Indices) -> Indices:
+    """The values, with room for as many more."""
+    more = np.empty(2 * values.size, np.int64)
+    more[: values.size] = values
+    return more
+
+
+@compiled
 def locate(
     hashes: Hashes,
     words: Words,
@@ -108,25 +134,28 @@ def locate(
     probe: Words,
     probe_spec: Spec,
     whole: bool,  # noqa: FBT001  (compiled)
-) -> tuple[Indices, Indices]:
-    """All pairs (i, line) such that the line has the hash number i, and the key of line i of the probe, or is the same line."""
+    most: int,
+) -> tuple[Indices, Indices, bool]:
+    """All pairs (i, line) such that the line has the hash number i, and the key of line i of the probe, or is the same line.
+
+    And whether they are all: if more than `most` lines have the hashes, the rest is not looked for.
+    """
     asked, at = np.empty(wanted.size, np.int64), np.empty(wanted.size, np.int64)
     found = 0
     for first in range(0, wanted.size, _AT_ONCE):
-        candidates, lines, count = _candidates(hashes, words, wanted[first : first + _AT_ONCE])
-        if found + count > asked.size:
-            room = max(found + count, 2 * asked.size)
-            more_asked, more_at = np.empty(room, np.int64), np.empty(room, np.int64)
-            more_asked[:found], more_at[:found] = asked[:found], at[:found]
-            asked, at = more_asked, more_at
+        candidates, lines, count = _candidates(hashes, words, wanted[first : first + _AT_ONCE], most)
+        if found + count > most:
+            return asked[:found], at[:found], False
         for k in range(candidates.size):
             i, line = first + candidates[k], lines[k]
             while line < hashes.size and hashes[line] == wanted[i]:
                 if same_line(words, line, probe, i) if whole else same_key(words, line, spec, probe, i, probe_spec):
+                    if found == asked.size:
+                        asked, at = _doubled(asked), _doubled(at)
                     asked[found], at[found] = i, line
                     found += 1
                 line += 1
-    return asked[:found], at[:found]
+    return asked[:found], at[:found], True
 
 
 @compiled

@@ -1,9 +1,10 @@
 """Backups: a copy of a directory as of one epoch, made while the writer works, and brought up to date by the next one.
 
-    order   new runs and the catalog | the manifest | the log, segment by segment | what the copy does not need any more goes
+    order   new runs and the catalog | the manifest | segments of the log that the directory has no more go
+            | the log, segment by segment, and the note of the last one | what else the copy does not need any more goes
     so      at any moment the copy is the former one, or the new one as far as its log has come
 
-Files of runs never change, so one that is there with its size is not copied again; a log segment only grows. What is copied is
+Files of runs never change, so one that is there is not copied again; a log segment only grows. What is copied is
 compared with its checksums, so that damage does not take the place of a copy that was good. When the writer has removed files
 in the meantime, there is a newer manifest, and the copy goes on with that one; when it has begun a segment of the log, with it
 too, for what the segment before says at its end may not count any more.
@@ -14,7 +15,7 @@ is a directory of its own, for the two go different ways from there on.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,14 +23,15 @@ import pyarrow as pa
 
 from headwater.errors import DamagedFile, InvalidTarget, StorageFailed, UnknownFormat
 from headwater.store import lease, log, manifest, runfiles
-from headwater.store.disk import MARK, LocalDisk
+from headwater.store.disk import FIRST, MARK, LocalDisk
 from headwater.store.opening import disk_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from headwater.store.disk import Disk
+    from headwater.store.log import Segment
     from headwater.store.manifest import Manifest
     from headwater.store.runfiles import Place
 
@@ -102,11 +104,12 @@ class _Copy:
     def run(self) -> Copied:
         while True:
             name = manifest.newest_name(self._source)
-            segments = log.segments(self._source)
+            segments = log.all_segments(self._source)
             try:
-                found = manifest.newest(self._source)
+                found = log.newest_manifest(self._source)
                 if found is not None:
                     self._manifest(found)
+                self._remove_segments([segment.name for segment in segments])
                 for segment in segments:
                     self._segment(segment.name)
             except _Vanished as error:
@@ -114,7 +117,9 @@ class _Copy:
                     raise DamagedFile(str(error), "it is missing; `headwater check` says what that means") from error
                 continue
             if log.segments(self._source) == segments:
-                self._remove(found, [segment.name for segment in segments])
+                if segments:
+                    self._note_last(segments[-1])
+                self._remove(found)
                 epoch = 0 if found is None else found.epoch
                 return Copied(epoch, len(self._copied), self._done, len(self._present - self._copied))
 
@@ -122,7 +127,11 @@ class _Copy:
         places: dict[str, list[Place]] = {}
         for place in found.places():
             places.setdefault(place.file, []).append(place)
-        waiting = {name: size for name in places if self._target.size(name) != (size := self._size(name))}
+        trusted = self._certain_files()
+        sizes = {name: self._size(name) for name in places}
+        waiting = {
+            name: size for name, size in sizes.items() if not self._has(name, size, () if name in trusted else places[name])
+        }
         self._present.update(places.keys() - waiting.keys())
         self._total = self._done + sum(waiting.values())
         for name in waiting:
@@ -135,6 +144,28 @@ class _Copy:
             if self._target.size(name) != len(data) or self._target.read(name) != data:
                 self._target.replace(name, data)
                 self._count(name, len(data))
+
+    def _certain_files(self) -> Collection[str]:
+        """The files that the manifest of the copy names: they were certain before it was there."""
+        try:
+            present = manifest.newest(self._target)
+        except DamagedFile:
+            return ()
+        return () if present is None else present.files()
+
+    def _has(self, name: str, size: int, doubtful: Sequence[Place]) -> bool:
+        """Whether the copy has a file of runs, of which some places are to be compared with their checksums.
+
+        The power may have gone when it had its size, but not all of its bytes.
+        """
+        if self._target.size(name) != size:
+            return False
+        try:
+            for place in doubtful:
+                runfiles.checked(self._target.map(name), place)
+        except (DamagedFile, OSError, ValueError):
+            return False
+        return True
 
     def _run(self, name: str, places: list[Place]) -> None:
         try:
@@ -161,9 +192,25 @@ class _Copy:
         self._target.replace(name, data)
         self._count(name, len(data))
 
-    def _remove(self, found: Manifest | None, segments: list[str]) -> None:
-        needed = set(segments) if found is None else {*found.files(), found.name, found.catalog, *segments}
-        for folder in _FOLDERS:
+    def _note_last(self, segment: Segment) -> None:
+        present = None
+        with suppress(DamagedFile):
+            present = log.last_begun(self._target)
+        if present != segment:
+            log.note_last(self._target, segment)
+
+    def _remove_segments(self, needed: list[str]) -> None:
+        """Before new ones come, so that no gap is between them and those that stay; the note may be of one that goes."""
+        outdated = [name for name in self._target.files(log.FOLDER) if name not in needed]
+        if outdated:
+            self._target.remove(log.LAST)
+            self._target.settle(".")
+        for name in outdated:
+            self._target.remove(name)
+
+    def _remove(self, found: Manifest | None) -> None:
+        needed = set() if found is None else {*found.files(), found.name, found.catalog}
+        for folder in manifest.FOLDERS:
             for name in self._target.files(folder):
                 if name not in needed:
                     self._target.remove(name)
@@ -204,8 +251,9 @@ def _identity(source: Disk) -> str:
 
 
 def _is_empty(disk: Disk) -> bool:
+    """Whether nothing is there, but what someone left who was killed while marking it."""
     if isinstance(disk, LocalDisk):
-        return not disk.root.exists() or not any(disk.root.iterdir())
+        return not disk.root.exists() or all(entry.name in FIRST for entry in disk.root.iterdir())
     return disk.size(MARK) is None and not any(disk.files(folder) for folder in _FOLDERS)
 
 

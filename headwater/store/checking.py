@@ -86,8 +86,10 @@ class _Check:
         for _ in range(_ROUNDS):
             name = manifest.newest_name(self.disk)
             found, findings = self._manifest()
-            epoch = 0 if found is None else found.epoch
-            findings += [*self._lease(), *self._log(epoch)]
+            epoch, history = (0, 0) if found is None else (found.epoch, found.history)
+            if found is not None or not findings:
+                findings += self._log(epoch, history)
+            findings += self._lease()
             is_newest = manifest.newest_name(self.disk) == name
             if is_newest:
                 findings += self._unneeded(found)
@@ -105,7 +107,7 @@ class _Check:
 
     def _manifest(self) -> tuple[Manifest | None, list[Finding]]:
         try:
-            found = manifest.newest(self.disk)
+            found = log.newest_manifest(self.disk)
         except DamagedFile as damage:
             return None, [Finding(damage.file, damage.what, (EVERYTHING,))]
         if found is None:
@@ -171,13 +173,19 @@ class _Check:
 
     # -- the log
 
-    def _log(self, epoch: int) -> Iterator[Finding]:
-        segments = log.with_ends(log.segments(self.disk))
-        if segments and segments[0][0].first > epoch + 1:
-            first = segments[0][0]
+    def _log(self, epoch: int, history: int) -> Iterator[Finding]:
+        """What is wrong with the log, where a manifest is at an epoch, and says after which epoch all was logged."""
+        try:
+            found = log.all_segments(self.disk)
+        except DamagedFile as damage:
+            yield Finding(damage.file, damage.what, (EVERYTHING,))
+            found = log.segments(self.disk)
+        counting = [(segment, end) for segment, end in log.with_ends(found) if end is None or end > segment.first]
+        if counting and counting[0][0].first > epoch + 1:
+            first = counting[0][0]
             what = f"the epochs from {epoch + 1} to {first.first - 1}, which come before it, are missing"
             yield Finding(first.name, what, (EVERYTHING,))
-        for segment, end in segments:
+        for segment, end in counting:
             try:
                 data = self.disk.read(segment.name)
             except DamagedFile as damage:
@@ -190,31 +198,47 @@ class _Check:
                     self.files.add(segment.name)
                     self.done += len(data)
                     self.told(self.done, self.done)
-                yield from _of_segment(segment, end, data, epoch)
+                yield from _Segment(segment, end, log.first_after(found, segment.first), epoch, history).findings(data)
 
 
-def _of_segment(segment: Segment, end: int | None, data: bytes, epoch: int) -> Iterator[Finding]:
-    """What is wrong with a segment that counts up to the epoch before `end`, where a manifest is at `epoch`."""
-    expected, stop = segment.first, 0
-    for record, stop in Decoder().decode(data):  # noqa: B007  (the last one is wanted)
-        if end is not None and record.epoch >= end:
-            return
-        if record.epoch > expected:
-            yield _missing(segment, expected, record.epoch - 1, epoch)
-        expected = record.epoch + 1
-    if end is not None and expected < end:
-        if stop == len(data) and end <= epoch + 1:
-            what = f"the changes of the epochs from {expected} to {end - 1} were not kept"
-            yield Finding(segment.name, what, is_damage=False)
-        else:
-            yield _missing(segment, expected, end - 1, epoch)
-    elif end is None and says_certain(data, stop, expected):
-        what = f"what it says at byte {stop:,} is not what was written, and more follows"
-        yield Finding(segment.name, what, (_since(expected, epoch),))
+@dataclass(frozen=True)
+class _Segment:
+    """A segment that counts up to the epoch before `end`, and the next one; the newest manifest is at `epoch`."""
 
+    segment: Segment
+    end: int | None
+    next: Segment | None
+    epoch: int
+    history: int
 
-def _missing(segment: Segment, first: int, last: int, epoch: int) -> Finding:
-    return Finding(segment.name, f"the epochs from {first} to {last} cannot be read", (_since(first, epoch),))
+    def findings(self, data: bytes) -> Iterator[Finding]:
+        """What is wrong with it."""
+        segment, end, epoch = self.segment, self.end, self.epoch
+        expected, stop = segment.first, 0
+        for record, stop in Decoder().decode(data):  # noqa: B007  (the last one is wanted)
+            if end is not None and record.epoch >= end:
+                return
+            if record.epoch > expected:
+                yield self._missing(expected, record.epoch - 1)
+            if record.epoch < expected:
+                what = f"it has epoch {record.epoch} where epoch {expected} should be"
+                yield Finding(segment.name, what, (_since(record.epoch, epoch),))
+            if record.began is not None and record.epoch > epoch and self.next is not None:
+                damage = log.manifest_is_missing(self.next, record.epoch)
+                yield Finding(damage.file, damage.what, (_since(record.epoch, epoch),))
+            expected = record.epoch + 1
+        if end is not None and expected < end:
+            if stop == len(data) and end <= self.history + 1:
+                what = f"the changes of the epochs from {expected} to {end - 1} were not kept"
+                yield Finding(segment.name, what, is_damage=False)
+            else:
+                yield self._missing(expected, end - 1)
+        elif end is None and says_certain(data, stop, expected):
+            what = f"what it says at byte {stop:,} is not what was written, and more follows"
+            yield Finding(segment.name, what, (_since(expected, epoch),))
+
+    def _missing(self, first: int, last: int) -> Finding:
+        return Finding(self.segment.name, f"the epochs from {first} to {last} cannot be read", (_since(first, self.epoch),))
 
 
 def _since(first: int, epoch: int) -> str:

@@ -18,6 +18,8 @@ from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
+from headwater import private_files
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
@@ -135,6 +137,7 @@ class LocalDisk:
     def write(self, name: str, fill: Fill) -> int:
         path = self._path_to_make(name)
         try:
+            private_files.create(path)
             with pa.OSFile(str(path), "wb") as sink:
                 fill(sink)
                 size = int(sink.tell())
@@ -202,9 +205,18 @@ class LocalDisk:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        with self._path_to_make(_LOCK).open("wb") as file:
-            _lock(file.fileno())
-            yield
+        path = self._path_to_make(_LOCK)
+        while True:
+            private_files.create(path)
+            with path.open("wb") as file:
+                _lock(file.fileno())
+                try:
+                    if _is_at(path, file.fileno()):
+                        yield
+                        return
+                finally:
+                    # To close the file is not enough: a process that was forked meanwhile has it open as well.
+                    fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
     def undisturbed(self) -> AbstractContextManager[None]:
         return self.exclusive()
@@ -216,16 +228,34 @@ class LocalDisk:
         """The path of a file to come, whose folder is there, and certain."""
         path = self.path(name)
         if not path.parent.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _sync(path.parent.parent)
+            self.make_folder(path.parent)
         return path
+
+    def make_root(self) -> None:
+        """The directory itself, certain, also if someone was killed who had just made it, or something above it."""
+        self.make_folder(self.root)
+        for folder in self.root.parents:
+            # One that cannot be synced was not made for this.
+            with suppress(OSError):
+                _sync(folder)
+
+    def make_folder(self, path: Path) -> None:
+        """A folder with all that it is in, certain; what is not above the directory is private."""
+        missing = [path, *path.parents]
+        missing = missing[: next(i for i, folder in enumerate(missing) if folder.exists())]
+        for folder in reversed(missing):
+            if folder.is_relative_to(self.root):
+                private_files.make_folder(folder)
+            else:
+                folder.mkdir(exist_ok=True)
+            _sync(folder.parent)
 
 
 class LocalLog:
     """A log on a local disk."""
 
     def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, private_files.FILE)
         self.size = 0
 
     def append(self, pieces: Sequence[bytes | pa.Buffer]) -> None:
@@ -254,6 +284,14 @@ def _lock(descriptor: int) -> None:
             sleep(_INTERVAL)
         else:
             return
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether an open file is the one at a path: a lock on one that was removed keeps nobody out."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _sync(path: Path) -> None:

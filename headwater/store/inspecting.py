@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headwater.store.manifest import Manifest
 
 _FOLDERS = (*manifest.FOLDERS, log.FOLDER)
-_FILES = (MARK, lease.FILE)
+_FILES = (MARK, lease.FILE, log.LAST)
 
 
 @dataclass(frozen=True)

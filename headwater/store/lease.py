@@ -15,7 +15,7 @@ import json
 import os
 import socket
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from threading import Event, Thread
 from time import time
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from uuid import uuid4
 import xxhash
 
 from headwater.errors import DamagedFile, DirectoryInUse, HeadwaterError
+from headwater.ownership import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +63,7 @@ class Lease:
 
     def __init__(self, disk: Disk, holder: Holder, timeout: float) -> None:
         self.holder = holder
+        self._owner = Owner()
         self._disk = disk
         self._timeout = timeout
         self._over = Event()
@@ -73,7 +75,8 @@ class Lease:
         return self.holder.fence
 
     def require(self) -> None:
-        """Raises unless the lease is still held."""
+        """Raises unless the lease is still held, by this process."""
+        self._owner.require()
         present = current(self._disk)
         if present is None or present.token != self.holder.token:
             by = "nobody" if present is None else present.words
@@ -84,10 +87,11 @@ class Lease:
 
     def release(self) -> None:
         """Lets the next one in at once."""
+        self._owner.require()
         self._over.set()
         self._heart.join()
         with suppress(HeadwaterError, OSError), self.kept():
-            _put(self._disk, Holder(**{**asdict(self.holder), "released": True}))
+            _give_back(self._disk, self.holder)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -120,7 +124,14 @@ def acquire(disk: Disk, timeout: float = TIMEOUT, above: int = 0) -> Lease:
         process = os.getpid()
         fence = 1 + max(above, 0 if before is None else before.fence)
         holder = Holder(fence, uuid4().hex, socket.gethostname(), process, _user(), _started(process))
-        _put(disk, holder)
+        try:
+            _put(disk, holder)
+        except BaseException:
+            # It may be there all the same.
+            with suppress(HeadwaterError, OSError):
+                if current(disk) == holder:
+                    _give_back(disk, holder)
+            raise
     after = current(disk)
     if after is None or after.token != holder.token:
         by = "someone" if after is None else after.words
@@ -151,6 +162,14 @@ def _before(disk: Disk, timeout: float) -> Holder | None:
             what = f"{damage.what}, so that nobody knows who writes here; if nobody does, try again in {timeout:.0f} s"
             raise DamagedFile(FILE, what) from damage
         return None
+
+
+def _give_back(disk: Disk, holder: Holder) -> None:
+    """Says that the lease is free; where that cannot be written, as on a full disk, nothing says that it is held."""
+    try:
+        _put(disk, replace(holder, released=True))
+    except OSError:
+        disk.remove(FILE)
 
 
 def _put(disk: Disk, holder: Holder) -> None:

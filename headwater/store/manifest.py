@@ -4,6 +4,8 @@
 
 A manifest appears whole or not at all, and what it names is on disk before it is. The one of the highest fence and epoch
 counts; what happened after it is in the log.
+
+The mark, `headwater.json`, is the first file of a directory. Where another one is and the mark is not, the mark was lost.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import xxhash
 
 from headwater.errors import DamagedFile, UnknownFormat
 from headwater.state.arrangement import Arrangement
+from headwater.store import lease
 from headwater.store.disk import MARK
 from headwater.store.runfiles import Place, StoredRun
 
@@ -155,7 +158,7 @@ def is_marked(disk: Disk) -> bool:
 
 
 def identity(disk: Disk) -> str | None:
-    """What tells a directory, and copies of it, from others; None if it is none of ours."""
+    """What tells a directory, and copies of it, from others; None if it is none of ours, an error if it has lost its mark."""
     try:
         said = json.loads(disk.read(MARK))
         if int(said["format"]) > FORMAT:
@@ -165,7 +168,12 @@ def identity(disk: Disk) -> str | None:
             )
         return str(said["id"])
     except FileNotFoundError:
-        return None
+        others = disk.size(lease.FILE) is not None or any(disk.files(folder) for folder in FOLDERS)
+        # Once more, as somebody may just have made the directory: its mark came first.
+        if others and disk.size(MARK) is None:
+            what = "it is missing, and other files of a Headwater directory are there; restore the directory from a backup"
+            raise DamagedFile(MARK, what) from None
+        return identity(disk) if others else None
     except (ValueError, KeyError, TypeError) as error:
         raise DamagedFile(MARK, "it does not say which directory this is, and of which format") from error
 

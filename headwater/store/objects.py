@@ -23,6 +23,7 @@ import pyarrow as pa
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from headwater.errors import DamagedFile, InvalidOption
+from headwater.redaction import shown_cause
 from headwater.store.disk import LocalDisk
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class ObjectDisk:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise InvalidOption(
                 f"{uri.partition('?')[0]!r} is no place that PyArrow knows: {error}; give a path, or a URI such as s3://bucket/path"
-            ) from error
+            ) from shown_cause(error, uri)
         return ObjectDisk(files, root, f"{parts.scheme}://{root.rstrip('/')}", address=uri)
 
     @property

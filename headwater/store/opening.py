@@ -10,6 +10,7 @@ from headwater.durations import microseconds
 from headwater.errors import InvalidOption, StorageFailed, UnknownFormat, UnreadableCatalog
 from headwater.runtime.epochs import Epochs
 from headwater.runtime.history import History
+from headwater.store import manifest
 from headwater.store.catalogs import FORMAT, decode_catalog, decode_tables, encode_catalog
 from headwater.store.disk import FIRST, MARK, LocalDisk
 from headwater.store.reading import Reader, ReadOnlyJournal
@@ -83,11 +84,14 @@ def open_to_write(
         for file in store.missing():
             epochs.set_aside(file)
         for record in store.tail():
-            epochs.commit(record.tables, {}, record.positions)
+            epochs.replay(record.tables, record.positions)
         epochs.journal = store
         store.attach(epochs, lambda catalog: encode_catalog(catalog, engine(None).time_zone))
+    except OSError as error:
+        store.abandon()
+        raise StorageFailed(f"{disk.place!r} could not be opened: {error.strerror or error}; nothing was changed") from error
     except BaseException:
-        store.close()
+        store.abandon()
         raise
     return store, epochs, wanted
 
@@ -98,15 +102,18 @@ def open_to_read(disk: Disk, engine: Engines) -> tuple[Reader, Epochs]:
     epochs.journal = ReadOnlyJournal(disk)
     try:
         reader = Reader(disk, lambda described: _decoder(engine)(described)[0])
-        go_on(reader, epochs, 0)
     except OSError as error:
         raise StorageFailed(f"{disk.place!r} cannot be read: {error.strerror or error}") from error
+    go_on(reader, epochs, 0)
     return reader, epochs
 
 
 def go_on(reader: Reader, epochs: Epochs, timeout: float | None) -> None:
     """To the newest epoch; of what was before, the log tells."""
-    then = reader.wait(epochs.now, timeout)
+    try:
+        then = reader.wait(epochs.now, timeout)
+    except OSError as error:
+        raise StorageFailed(f"{reader.place!r} cannot be read: {error.strerror or error}") from error
     epochs.history.restart(then.epoch, reader.began)
     epochs.now = then
 
@@ -142,8 +149,10 @@ def _decoder(engine: Engines, wanted: list[Wanted] | None = None) -> Decode:
 def _make(disk: LocalDisk) -> None:
     """The directory, if it is not there yet; one with other things in it is left alone."""
     try:
-        disk.root.mkdir(parents=True, exist_ok=True)
-        strange = disk.size(MARK) is None and any(entry.name not in FIRST for entry in disk.root.iterdir())
+        if disk.size(MARK) is None:
+            disk.make_root()
+        # In this order: what others have made meanwhile came after their mark.
+        strange = any(entry.name not in FIRST for entry in disk.root.iterdir()) and manifest.identity(disk) is None
     except OSError as error:
         raise StorageFailed(f"{disk.place!r} cannot be used: {error.strerror or error}") from error
     if strange:

@@ -9,6 +9,7 @@ manifest is there.
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from dataclasses import replace
 from time import monotonic, sleep
@@ -30,12 +31,14 @@ if TYPE_CHECKING:
     from headwater.delta import Delta
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Entry
-    from headwater.runtime.history import Change
+    from headwater.runtime.history import Changed
     from headwater.store.disk import Disk
     from headwater.store.manifest import Manifest
     from headwater.store.records import Record
 
     Decode = Callable[[Any], Catalog]
+
+_log = logging.getLogger("headwater")
 
 # How often a waiting reader looks.
 _INTERVAL = 0.01
@@ -52,11 +55,25 @@ class Reader:
         self._manifest: Manifest | None = None
         self._whole = Catalog()
         self._follower = log.Follower(disk, 0)
+        self._segments: list[log.Segment] = []
+        """Those that were there when the log was last followed."""
+        self._damage: DamagedFile | None = None
+        """Why the log could not be followed to its end then."""
 
     def newest(self, now: Snapshot) -> Snapshot:
-        """The newest epoch there is; the same snapshot if it is that already."""
-        now = self._beyond(now)
-        return self._beyond(self._reloaded(now))
+        """The newest epoch there is; the same snapshot if it is that already. An error if the log is damaged before it."""
+        while True:
+            name = manifest.newest_name(self._disk)
+            now = self._beyond(self._reloaded(self._beyond(now)))
+            if self._damage is None:
+                return now
+            # What a writer changes meanwhile may look like damage.
+            if (manifest.newest_name(self._disk), log.segments(self._disk)) == (name, self._segments):
+                raise self._damage
+
+    @property
+    def place(self) -> str:
+        return self._disk.place
 
     @property
     def basis(self) -> tuple[Manifest | None, Catalog]:
@@ -79,10 +96,11 @@ class Reader:
 
     def _beyond(self, now: Snapshot) -> Snapshot:
         """What the log adds."""
+        self._damage = None
         if self._manifest is None:
             return now
         before, source = self._follower.after, self._follower.source
-        found = log.segments(self._disk)
+        self._segments = found = log.all_segments(self._disk)
         misled = self._follower.was_misled(found)
         records = list(self._follower.poll(found))
         fence = self._fence_of_holder()
@@ -99,13 +117,16 @@ class Reader:
             if record.began is not None:
                 # Its manifest says what there is now.
                 self._follower = log.Follower(self._disk, record.epoch - 1, self._follower.source)
+                later = log.first_after(self._segments, record.epoch)
+                self._damage = None if later is None else log.manifest_is_missing(later, record.epoch)
                 return _after(now, records[:number])
+        self._damage = self._follower.damage(self._segments)
         return _after(now, records)
 
     def _reloaded(self, now: Snapshot) -> Snapshot:
         """What a newer manifest says, if there is one."""
         while True:
-            found, present = manifest.newest(self._disk), self._manifest
+            found, present = log.newest_manifest(self._disk), self._manifest
             if found is None or found == present:
                 return now
             if present is not None and found.fence < self._fence_of_holder():
@@ -174,7 +195,11 @@ def _after(now: Snapshot, records: list[Record]) -> Snapshot:
         for name, delta in {**record.tables, **record.views}.items():
             contents = now.entries[name].contents
             if contents in states:
-                states[contents] = (states[contents][0].insert(delta),)
+                try:
+                    states[contents] = (states[contents][0].insert(delta),)
+                except DamagedFile as damage:
+                    _log.warning("%r cannot be read, all others can: %s", now.entries[name].name, damage)
+                    del states[contents]
         epoch = record.epoch
         positions = positions if record.positions is None else record.positions
     return now if epoch == now.epoch else Snapshot(epoch, now.catalog, states, positions)
@@ -197,10 +222,10 @@ class ReadOnlyJournal:
     def prepare(self, catalog: Catalog, states: Mapping[Step, State]) -> dict[Step, State]:  # noqa: ARG002
         raise self._refusal
 
-    def define(self, then: Snapshot, views: Mapping[str, Change], began: Collection[str]) -> Snapshot:  # noqa: ARG002
+    def define(self, then: Snapshot, views: Mapping[str, Changed], began: Collection[str]) -> Snapshot:  # noqa: ARG002
         raise self._refusal
 
-    def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:
+    def changes(self, name: str, after: int, earliest: int) -> list[Changed]:
         found = manifest.newest(self._disk)
         return log.changes(self._disk, name, after, earliest if found is None else found.history)
 

@@ -4,6 +4,8 @@
     head    =  JSON: epoch, time, the epoch up to which all was certain when it was written, and of each delta the relation,
                its length, and, the first time in a segment, its columns; how far streams were applied, if that changed
 
+The rows that a view loses when it is given other columns are a delta of their own, with the names of the columns of before.
+
 Deltas are Arrow messages with the weights as their last column. Of a record that was not written to its end, or that was
 damaged, nothing is read: the checksum is over all of it.
 """
@@ -13,19 +15,21 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import xxhash
 
 from headwater.delta import Delta
+from headwater.runtime.history import Former
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _FRAME = struct.Struct("<QQ")
 _HEAD = struct.Struct("<I")
+_FORMER = "former"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +46,8 @@ class Record:
     """Those that changed in more rows than are logged: what they were before cannot be told."""
     positions: Mapping[str, Any] | None = None
     """How far all streams were applied, by name, if the epoch has moved one of them."""
+    former: Mapping[str, Former] = field(default_factory=dict)
+    """What views were that the epoch gave other columns."""
 
 
 class Encoder:
@@ -54,10 +60,13 @@ class Encoder:
         """The pieces of a record, written when all epochs up to a `certain` one were certain."""
         described = []
         bodies: list[bytes | pa.Buffer] = []
-        for kind, deltas in (("table", record.tables), ("view", record.views)):
+        former = {name: each.gone for name, each in record.former.items()}
+        for kind, deltas in (("table", record.tables), ("view", record.views), (_FORMER, former)):
             for name, delta in deltas.items():
                 body = _with_weights(delta).serialize()
                 entry = {"kind": kind, "name": name, "bytes": body.size}
+                if kind == _FORMER:
+                    entry["names"] = _as_text(record.former[name].names)
                 columns = self._columns(f"{kind} {name}", delta.schema)
                 described.append(entry if columns is None else {**entry, "columns": columns})
                 bodies.append(body)
@@ -78,7 +87,7 @@ class Encoder:
         if self._described.get(relation) == schema:
             return None
         self._described[relation] = schema
-        return base64.b64encode(schema.serialize()).decode()
+        return _as_text(schema)
 
 
 class Decoder:
@@ -95,11 +104,14 @@ class Decoder:
 
     def _record(self, payload: memoryview) -> Record:
         head, start = _head(payload)
-        found: dict[str, dict[str, Delta]] = {"table": {}, "view": {}}
+        found: dict[str, dict[str, Delta]] = {"table": {}, "view": {}, _FORMER: {}}
+        names: dict[str, pa.Schema] = {}
         for entry in head["deltas"]:
             relation = f"{entry['kind']} {entry['name']}"
             if "columns" in entry:
-                self._described[relation] = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(entry["columns"])))
+                self._described[relation] = _as_schema(entry["columns"])
+            if "names" in entry:
+                names[entry["name"]] = _as_schema(entry["names"])
             body = pa.py_buffer(payload[start : start + entry["bytes"]])
             found[entry["kind"]][entry["name"]] = _without_weights(body, self._described[relation])
             start += entry["bytes"]
@@ -111,6 +123,7 @@ class Decoder:
             head.get("began"),
             tuple(head.get("untold", ())),
             head.get("positions"),
+            {name: Former(delta, names[name]) for name, delta in found[_FORMER].items()},
         )
 
 
@@ -141,6 +154,14 @@ def framed(data: bytes, start: int) -> memoryview | None:
     if len(payload) < length or xxhash.xxh3_64_intdigest(payload) != check:
         return None
     return payload
+
+
+def _as_text(schema: pa.Schema) -> str:
+    return base64.b64encode(schema.serialize()).decode()
+
+
+def _as_schema(text: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
 def _with_weights(delta: Delta) -> pa.RecordBatch:

@@ -10,7 +10,6 @@ number is ever computed from a damaged file.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import xxhash
 
-from headwater.errors import DamagedFile
+from headwater.errors import DamagedFile, StorageFailed
 from headwater.state.blocks import Block
 from headwater.state.runs import Run
 
@@ -57,10 +56,7 @@ class StoredRun(Run):
     def __init__(self, disk: Disk, place: Place) -> None:
         object.__setattr__(self, "place", place)
         # Mapped at once, so that it can be read even when the file has been removed since.
-        memory: mmap | None = None
-        with suppress(OSError, ValueError):
-            memory = disk.map(place.file)
-        object.__setattr__(self, "_memory", memory)
+        object.__setattr__(self, "_memory", mapped(disk, place.file))
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  (a field of the run)
         """Called for fields that are not there yet, that is, once."""
@@ -107,6 +103,22 @@ def write(disk: Disk, name: str, runs: Sequence[Run]) -> list[StoredRun]:
         StoredRun(disk, Place(name, start, size, len(run), _digest(memory, start, size)))
         for run, (start, size) in zip(runs, slices, strict=True)
     ]
+
+
+def mapped(disk: Disk, name: str) -> mmap | None:
+    """The content of a file; None if it is missing or empty.
+
+    Any other failure may pass, so it is an error: what is set aside once does not come back.
+    """
+    try:
+        return disk.map(name)
+    except (FileNotFoundError, ValueError):
+        return None
+    except OSError as error:
+        raise StorageFailed(
+            f"the file {name!r} of {disk.place!r} could not be read: {error.strerror or error}; nothing was changed. If it "
+            "stays so, remove the file to go on without what is in it"
+        ) from error
 
 
 def read(found: mmap | None, place: Place) -> Run:

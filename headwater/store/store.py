@@ -20,9 +20,10 @@ from threading import Event, Lock, RLock, Thread
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import DamagedFile, DirectoryInUse, HeadwaterError, StorageFailed
+from headwater.errors import DamagedFile, DirectoryInUse, HeadwaterError, SessionClosed, StorageFailed
+from headwater.ownership import Owner
 from headwater.runtime.catalog import Snapshot
-from headwater.runtime.history import ROWS, read
+from headwater.runtime.history import ROWS
 from headwater.state import compaction
 from headwater.store import lease, log, manifest
 from headwater.store.folding import Fold
@@ -30,14 +31,14 @@ from headwater.store.manifest import Manifest
 from headwater.store.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from headwater.compiler.dataflow import Step
     from headwater.delta import Delta
     from headwater.operators.operator import State
     from headwater.runtime.catalog import Catalog
     from headwater.runtime.epochs import Epochs
-    from headwater.runtime.history import Change
+    from headwater.runtime.history import Changed
     from headwater.store.disk import Disk
 
     Encode = Callable[[Catalog], Any]
@@ -75,6 +76,7 @@ class Store:
         timeout: float = lease.TIMEOUT,
         memory: int | None = None,
     ) -> None:
+        self._owner = Owner()
         self._disk = disk
         self._durability = durability
         self._retention = retention
@@ -82,6 +84,8 @@ class Store:
         self._folding = RLock()
         self._due = Event()
         self._over = Event()
+        self._is_ending = False
+        """Whether no epoch is taken any more."""
         self._seconds = 0.0
         # A job may ask for a name while a fold does.
         self._numbers = count(1)
@@ -96,19 +100,18 @@ class Store:
         self._inherited = False
         """Whether there are epochs of an earlier process that are in its log only, of which the disk may have nothing yet."""
         self._memory = memory
-        if memory is not None:
-            compaction.limit_memory(memory // 4)
         with _storage(disk, "opened"):
             if not manifest.is_marked(disk):
-                with disk.undisturbed():
-                    manifest.mark(disk)
+                _mark(disk)
             self._lease = lease.acquire(disk, timeout, _highest_fence(disk))
             try:
-                self._manifest = manifest.newest(disk) or Manifest(self._lease.fence, 0, time(), None, (), {})
+                self._manifest = log.newest_manifest(disk) or Manifest(self._lease.fence, 0, time(), None, (), {})
                 self._log = log.Writer(disk, self._lease.fence)
             except BaseException:
                 self._lease.release()
                 raise
+        if memory is not None:
+            compaction.limit_memory(memory // 4)
         self._threads = [Thread(target=self._fold_when_due, name="headwater-fold", daemon=True)]
         if durability == "async":
             self._threads.append(Thread(target=self._sync_at_times, name="headwater-sync", daemon=True))
@@ -147,20 +150,25 @@ class Store:
         for record in log.read(self._disk, self._manifest.epoch):
             if record.began is not None:
                 # A definition counts with its manifest, and there is none.
+                later = log.first_after(log.segments(self._disk), record.epoch)
+                if later is not None:
+                    raise log.manifest_is_missing(later, record.epoch)
                 return
             yield record
 
     def attach(self, epochs: Epochs, encode: Encode) -> None:
-        """From here on, the epochs are kept. What an older holder of the lease may still write is void."""
+        """From here on, the epochs are kept. What an older holder of the lease may still write is void.
+
+        If this fails, the directory is what it was: the manifest of before is removed by the first fold, not here.
+        """
+        with _storage(self._disk, "opened"), self._lease.kept():
+            if self._manifest.catalog is not None:
+                taken_over = replace(self._manifest, fence=self._lease.fence)
+                manifest.write(self._disk, taken_over)
+                self._manifest = taken_over
+            self._log.begin(epochs.now.epoch + 1)
         self._epochs = epochs
         self._encode = encode
-        before = self._manifest
-        with _storage(self._disk, "written"):
-            if before.catalog is not None:
-                self._manifest = replace(before, fence=self._lease.fence)
-                manifest.write(self._disk, self._manifest)
-                self._disk.remove(before.name)
-            self._begin_segment(epochs.now.epoch + 1)
         for thread in self._threads:
             thread.start()
         if epochs.now.epoch > self._manifest.epoch:
@@ -202,13 +210,15 @@ class Store:
                 self._disk.settle(manifest.RUNS)
         return {step: fold.exchanged(state) for step, state in states.items()}
 
-    def define(self, then: Snapshot, views: Mapping[str, Change], began: Collection[str]) -> Snapshot:
+    def define(self, then: Snapshot, views: Mapping[str, Changed], began: Collection[str]) -> Snapshot:
         before = self._manifest
         known = {name: before.began.get(name, 0) for name in then.entries} | dict.fromkeys(began, then.epoch)
         if self._durability != "memory":
-            told = {name: read(change) for name, change in views.items() if len(change) <= ROWS}
+            told = {name: changed for name, changed in views.items() if changed.size <= ROWS}
             untold = sorted(name for name in views if name not in told)
-            self._append(Record(then.epoch, time(), {}, told, began=sorted(began), untold=untold))
+            rows = {name: changed.delta for name, changed in told.items()}
+            former = {name: changed.former for name, changed in told.items() if changed.former is not None}
+            self._append(Record(then.epoch, time(), {}, rows, began=sorted(began), untold=untold, former=former))
         try:
             with _storage(self._disk, "written"):
                 fold = self._keep(then, self._prepared, known)
@@ -219,10 +229,13 @@ class Store:
         finally:
             # Whether it counts or not, the next record has nothing to do with this one.
             self._log.close()
+        with suppress(HeadwaterError, OSError):
+            # It tells that there is a manifest; if it cannot begin now, it does with the next record.
+            self._begin_segment(then.epoch + 1)
         self._due.set()
         return replace(then, states={step: fold.exchanged(state) for step, state in then.states.items()})
 
-    def changes(self, name: str, after: int, earliest: int) -> list[tuple[int, Delta]]:  # noqa: ARG002
+    def changes(self, name: str, after: int, earliest: int) -> list[Changed]:  # noqa: ARG002
         return log.changes(self._disk, name, after, self._manifest.history)
 
     def _is_full(self, now: Snapshot, share: float) -> bool:
@@ -256,7 +269,20 @@ class Store:
         with self._lease.kept():
             self._log.begin(first)
 
+    def _require_open(self) -> None:
+        self._owner.require()
+        if self.is_closed:
+            raise SessionClosed("the session is closed; connect again")
+
     def _require_safe(self) -> None:
+        self._require_open()
+        if self._is_ending:
+            raise SessionClosed("the session is being closed; connect again")
+        if self._epochs is not None and self._epochs.now.epoch < self._manifest.epoch:
+            raise StorageFailed(
+                f"this session was interrupted when it had written epoch {self._manifest.epoch} to {self._disk.place!r}, "
+                "and does not know of it; connect again"
+            )
         error = self._log.failed if self._durability == "async" and self._unsafe is None else self._unsafe
         if error is not None:
             raise StorageFailed(
@@ -302,28 +328,77 @@ class Store:
 
     # -- the end
 
+    @property
+    def is_closed(self) -> bool:
+        return self._over.is_set()
+
     def close(self) -> None:
-        """Folds what is left, and lets the next writer in."""
+        """Folds what is left, and lets the next writer in. An epoch of another thread is part of that, or is refused.
+
+        If the disk fails, and there are epochs that nothing but this process has, it raises and stays open.
+        """
+        self._owner.require()
+        if self.is_closed:
+            return
+        lost = None if self._epochs is None else self._last_fold(self._epochs)
+        self.abandon()
+        if lost is not None:
+            raise lost
+
+    def abandon(self) -> None:
+        """Lets the next writer in, and leaves everything as it is: the only end of a store that could not be opened."""
+        self._stop_threads()
+        self._log.close()
+        self._lease.release()
+        compaction.limit_memory(None)
+
+    def _stop_threads(self) -> None:
         self._over.set()
         self._due.set()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
-        if self._epochs is not None:
+
+    def _last_fold(self, epochs: Epochs) -> DirectoryInUse | None:
+        """Folds while nobody commits; the error if epochs are lost because someone else has taken over."""
+        with self._folding:
+            with epochs.writing:
+                self._is_ending = True
             try:
                 self.fold()
+            except DirectoryInUse:
+                # What is in the log was read by whoever has taken over.
+                if lost := self._only_in_memory(epochs):
+                    return DirectoryInUse(f"this session has lost the directory {self._disk.place!r}, and {lost} with it")
             except (HeadwaterError, OSError) as error:
-                # Nothing is lost: the log has it.
-                _log.warning("The directory could not be folded at the end", exc_info=error)
-        self._log.close()
-        self._lease.release()
-        compaction.limit_memory(None)
+                if lacking := self._only_in_memory(epochs):
+                    self._is_ending = False
+                    raise StorageFailed(
+                        f"{self._disk.place!r} could not be written: {error.__cause__ or error}. Only this process has "
+                        f"{lacking}, so the session stays open: mend the disk, and close it again"
+                    ) from error
+                _log.warning("The directory could not be folded at the end; its log has everything", exc_info=error)
+            except BaseException:
+                self._is_ending = False
+                raise
+        return None
+
+    def _only_in_memory(self, epochs: Epochs) -> str:
+        """The epochs that are in no file for certain, in words; empty if there are none."""
+        if self._durability == "async" and self._log.failed is None:
+            with suppress(OSError):
+                self._log.sync()
+        first, last = self._manifest.epoch + 1, epochs.now.epoch
+        if first > last or self._durability == "sync" or (self._durability == "async" and self._log.failed is None):
+            return ""
+        return f"epoch {last}" if first == last else f"the epochs {first} to {last}"
 
     # -- folding
 
     def fold(self) -> None:
         """Brings all that is only in memory into files, beside the commits."""
         assert self._epochs is not None
+        self._require_open()
         with self._folding, _storage(self._disk, "written"):
             self._lease.require()
             with self._epochs.writing:
@@ -374,19 +449,35 @@ class Store:
         return {file for file, count in used.items() if count < _SPARSE * (self._disk.size(file) or 0)}
 
     def _collect(self) -> None:
-        """Removes files that nothing needs any more; whoever still reads one has it open."""
+        """Removes files that nothing needs any more; whoever still reads one has it open.
+
+        First other manifests go, for certain: whatever happens then, none is left that needs what goes next.
+        """
         self._lease.require()
-        needed = {*self._manifest.files(), self._manifest.name, self._manifest.catalog}
-        for folder in manifest.FOLDERS:
+        others = self._disk.files(manifest.FOLDER)
+        if self._manifest.catalog is not None:
+            if self._manifest.name not in others:
+                raise DamagedFile(self._manifest.name, "it is missing")
+            others.remove(self._manifest.name)
+        if others:
+            self._remove_own(others)
+            self._disk.settle(manifest.FOLDER)
+        needed = {*self._manifest.files(), self._manifest.catalog}
+        for folder in (manifest.RUNS, manifest.CATALOGS):
             found = self._disk.files(folder)
             # In this order: what is not reserved any more is in the present snapshot, if it counts.
             reserved = self._reserved
             used = needed | self._in_use()
-            for name in found:
-                if name not in used and _fence(name) <= self._lease.fence and not name.startswith(reserved):
-                    self._disk.remove(name)
+            self._remove_own(name for name in found if name not in used and not name.startswith(reserved))
         for segment in self._outdated():
             self._disk.remove(segment.name)
+
+    def _remove_own(self, names: Iterable[str]) -> None:
+        """Removes files of this session and earlier ones; those of a later one, and of anybody else, stay."""
+        for name in names:
+            fence = _fence(name)
+            if fence is not None and fence <= self._lease.fence:
+                self._disk.remove(name)
 
     def _in_use(self) -> set[str | None]:
         """The files of the present snapshot, some of which jobs have written since the last manifest."""
@@ -394,15 +485,19 @@ class Store:
         return {run.file for state in self._epochs.now.states.values() for kept in state for run in kept.runs}
 
     def _outdated(self) -> Iterator[log.Segment]:
-        """The segments of the log that no one asks for any more."""
+        """The segments of the log that no one asks for any more: void ones, and the oldest ones, so that no gap is left."""
         oldest = 0 if self._retention.epochs is None else self._manifest.epoch - self._retention.epochs
         since = 0.0 if self._retention.seconds is None else time() - self._retention.seconds
+        is_kept = False
         for segment, end in log.with_ends(log.segments(self._disk)):
-            if end is None or segment.first < end > self._manifest.epoch + 1:
+            if end is not None and end <= segment.first:
+                yield segment
                 continue
-            by_count = self._retention.epochs is not None and end <= oldest
+            by_count = self._retention.epochs is not None and end is not None and end <= oldest
             by_age = self._retention.seconds is not None and self._disk.touched(segment.name) < since
-            if by_count or by_age or self._durability == "memory" or end <= segment.first:
+            is_needed = end is None or end > self._manifest.epoch + 1
+            is_kept = is_kept or is_needed or not (by_count or by_age or self._durability == "memory")
+            if not is_kept:
                 yield segment
 
     def _new_file(self) -> str:
@@ -437,12 +532,20 @@ def _storage(disk: Disk, done: str) -> Iterator[None]:
         raise StorageFailed(f"{disk.place!r} could not be {done}: {error.strerror or error}; nothing was changed") from error
 
 
+def _mark(disk: Disk) -> None:
+    """Makes a new directory ours, unless someone else just did."""
+    with disk.undisturbed():
+        if not manifest.is_marked(disk):
+            manifest.mark(disk)
+
+
 def _highest_fence(disk: Disk) -> int:
     """Of all who have written here: a copy of a directory comes without its lease."""
-    return max(
-        (_fence(name) for folder in (manifest.RUNS, manifest.FOLDER, log.FOLDER) for name in disk.files(folder)), default=0
-    )
+    names = (name for folder in (*manifest.FOLDERS, log.FOLDER) for name in disk.files(folder))
+    return max((_fence(name) or 0 for name in names), default=0)
 
 
-def _fence(name: str) -> int:
-    return int(name.rpartition("/")[2].partition("-")[0])
+def _fence(name: str) -> int | None:
+    """With which the name of a file begins; None if it is none of the store's."""
+    fence = name.rpartition("/")[2].partition("-")[0]
+    return int(fence) if fence.isdecimal() else None

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from headwater.operators.operator import Input, State
 
+pytestmark = pytest.mark.usefixtures("slices")
+
 # Two columns to group by, then: a number, a float, a text, a filter.
 TYPES = (pa.float64(), pa.int32(), pa.int64(), pa.float64(), pa.string(), pa.bool_())
 ROWS = st.tuples(FLOATS, KEYS, INTEGERS, FLOATS, TEXTS, st.sampled_from([True, False, None]))

@@ -112,10 +112,10 @@ def test_parts_are_as_good_as_the_whole(name: str, script: list[tuple[Edit]], ke
             expected, change = operator.step(state, [Input(delta)])
         except EvaluationFailed:
             with pytest.raises(EvaluationFailed):
-                operator.step_of_sums(state, Delta.concat([operator.sums(part) for part in parted(delta, parting)]))
+                operator.step_of_sums(state, Delta.concat([operator.sums([part]) for part in parted(delta, parting)]))
             return
         found, found_change = operator.step_of_sums(
-            state, Delta.concat([operator.sums(part) for part in parted(delta, parting)])
+            state, Delta.concat([operator.sums([part]) for part in parted(delta, parting)])
         )
         assert weighed(found_change) == weighed(change)
         assert listed(found) == listed(expected)

@@ -29,11 +29,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.errors import EvaluationFailed
-from headwater.operators import join
 from headwater.operators.join import Join, JoinKey
+from headwater.state import slicing
 
 if TYPE_CHECKING:
     from headwater.delta import Delta
+
+pytestmark = pytest.mark.usefixtures("slices")
 
 LEFT = (pa.float64(), pa.int32(), pa.int64())
 RIGHT = (pa.int64(), pa.float64(), pa.int32())
@@ -106,11 +108,11 @@ def less(pair: Row) -> bool:
 
 
 @scripted
-@given(scripts(LEFT_ROWS, RIGHT_ROWS), st.sampled_from([1, 3, 4_000_000]))
+@given(scripts(LEFT_ROWS, RIGHT_ROWS), st.sampled_from([1, 3, 1 << 18]))
 def test_every_row_with_every_row_a_few_at_a_time(script: list, pairs: int) -> None:
     everything = JoinKey((), (), ())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(join, "_PAIRS", pairs)
+        patch.setattr(slicing, "PAIRS", pairs)
         run(
             Join(LEFT + RIGHT, everything, 3, 3, Less()),
             [LEFT, RIGHT],

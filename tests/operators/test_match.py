@@ -16,6 +16,8 @@ from headwater.errors import EvaluationFailed
 from headwater.operators.join import JoinKey
 from headwater.operators.match import Match
 
+pytestmark = pytest.mark.usefixtures("slices")
+
 LEFT = (pa.float64(), pa.int32(), pa.int64())
 RIGHT = (pa.float64(), pa.int32(), pa.int64())
 LEFT_ROWS = st.tuples(FLOATS, KEYS, INTEGERS)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 from edit_scripts import FLOATS, INTEGERS, Driven, Row, bag, cell, delta_of, key, rows_of, scripted, scripts, weighed
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +22,8 @@ from headwater.operators.multijoin import MultiJoin
 if TYPE_CHECKING:
     from headwater.compiler.orders import Decision
     from headwater.delta import Delta
+
+pytestmark = pytest.mark.usefixtures("slices")
 
 # Column c of every relation can be in class c: two of integers, two of floating-point numbers. The last one is never.
 TYPES = (pa.int32(), pa.float64(), pa.int32(), pa.float64(), pa.int64())

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from headwater.errors import EvaluationFailed
 from headwater.operators.regroup import Regroup
 
+pytestmark = pytest.mark.usefixtures("slices")
+
 TYPES = (pa.float64(), pa.int64(), pa.string())
 ROWS = st.tuples(FLOATS, INTEGERS, TEXTS)
 OTHER = (pa.float64(), pa.int64())

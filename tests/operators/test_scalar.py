@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from headwater.errors import EvaluationFailed
 from headwater.operators.scalar import Scalar
 
+pytestmark = pytest.mark.usefixtures("slices")
+
 TYPES = (pa.float64(), pa.int64())
 ROWS = st.tuples(FLOATS, INTEGERS)
 

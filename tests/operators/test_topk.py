@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 from edit_scripts import FLOATS, INTEGERS, TEXTS, Driven, Edit, Row, bag, cell, delta_of, run, scripted, scripts
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +16,8 @@ from headwater.operators.topk import TopK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+pytestmark = pytest.mark.usefixtures("slices")
 
 TYPES = (pa.float64(), pa.int64(), pa.string())
 ROWS = st.tuples(FLOATS, INTEGERS, TEXTS)

@@ -124,14 +124,15 @@ def operators(spark: SparkSession) -> dict[str, set[str]]:
 
 
 def fields_of(spark: SparkSession, name: str) -> list[str]:
-    """What a case class of Catalyst's is made of: its first fields, as many as its `copy` takes."""
+    """What a case class of Catalyst's is made of: its first fields that are no lazy values, as many as its `copy` takes."""
     jvm: Any = spark._jvm
     kind = jvm.org.apache.spark.util.Utils.classForName(name, False, False)  # noqa: FBT003
     count = len({method.getName() for method in kind.getMethods() if method.getName().startswith("copy$default$")})
-    return [field.getName() for field in kind.getDeclaredFields()][:count]
+    return [field.getName() for field in kind.getDeclaredFields() if field.getModifiers() & _FINAL][:count]
 
 
 _ABSTRACT = 0x400
+_FINAL = 0x10
 
 
 def _classes() -> Iterator[str]:

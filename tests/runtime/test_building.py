@@ -17,19 +17,19 @@ from small_tables import EDITS, KINDS, Line, arranged, catalog, view
 
 from headwater.compiler.dataflow import Step
 from headwater.evaluation.stages import Columns
-from headwater.operators import join as joins
 from headwater.operators.accumulators import accumulator
 from headwater.operators.aggregate import Aggregate, Measure
 from headwater.operators.join import Join, JoinKey
 from headwater.operators.linear import Linear, Union
 from headwater.runtime import driver
 from headwater.runtime import epochs as lines
+from headwater.state import slicing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from headwater.delta import Delta
-    from headwater.operators.operator import Input, State
+    from headwater.operators.operator import Input
     from headwater.runtime.catalog import TableEntry, ViewEntry
 
 
@@ -39,9 +39,9 @@ class Interrupted(Join):
 
     meanwhile: Callable[[], None] = field(default=lambda: None)
 
-    def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
+    def parts(self, inputs: Sequence[Input]) -> Iterator[Delta]:
         self.meanwhile()
-        return super().step(state, inputs)
+        return super().parts(inputs)
 
 
 def join(tables: dict[str, TableEntry], meanwhile: Callable[[], None], name: str = "v") -> ViewEntry:
@@ -83,9 +83,7 @@ def test_a_sum_over_a_join_is_built_in_slices(slice_: int, before: Any, after: A
         patch.setattr(driver, "_SLICE", slice_)
         patch.setattr(driver, "_ROWS_A_GROUP", 0)
         # Commits, too, then sum up the pairs of a join part by part.
-        patch.setattr(driver, "_LARGE", 0)
-        patch.setattr(joins, "_FIRST", 1)
-        patch.setattr(joins, "_FOUND", slice_)
+        patch.setattr(slicing, "PAIRS", slice_)
         line.define(view("v", Aggregate(KINDS, 2, (Measure(counted, ()),)), [picked]), rebuilt=["v"])
         line.check("v", counts(line))
         for edit in after:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from headwater.delta import Delta
 from headwater.operators.operator import schema_of
 from headwater.runtime import history
-from headwater.runtime.history import History
+from headwater.runtime.history import Changed, History
 
 if TYPE_CHECKING:
     import pytest
@@ -28,15 +28,15 @@ def test_epochs_and_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "ROWS", 20)
     kept = History()
     for epoch in range(1, 9):
-        kept.add("v", 2 * epoch, delta(epoch))
-    assert [epoch for epoch, _ in kept.since("v", 6)] == [8, 10, 12, 14, 16]
-    assert [epoch for epoch, _ in kept.since("v", 13)] == [14, 16]
+        kept.add("v", Changed(2 * epoch, delta(epoch)))
+    assert [changed.epoch for changed in kept.since("v", 6)] == [8, 10, 12, 14, 16]
+    assert [changed.epoch for changed in kept.since("v", 13)] == [14, 16]
     assert kept.since("v", 5) is None
     assert kept.earliest("v") == 6
-    kept.add("v", 17, delta(*range(18)))
-    assert [epoch for epoch, _ in kept.since("v", 14)] == [16, 17], "three rows too many went with the oldest epochs"
-    kept.add("v", 18, delta(*range(100)))
-    assert [(epoch, len(change)) for epoch, change in kept.since("v", 17)] == [(18, 100)], "the last one is always there"
+    kept.add("v", Changed(17, delta(*range(18))))
+    assert [changed.epoch for changed in kept.since("v", 14)] == [16, 17], "three rows too many went with the oldest epochs"
+    kept.add("v", Changed(18, delta(*range(100))))
+    assert [(changed.epoch, changed.size) for changed in kept.since("v", 17)] == [(18, 100)], "the last one is always there"
     assert kept.since("v", 16) is None
     kept.forget(["v"])
     assert kept.since("v", 0) == []
@@ -60,7 +60,7 @@ def test_nothing_is_known_of_epochs_before_the_start() -> None:
 def test_a_slice_does_not_hold_what_it_was_cut_from() -> None:
     kept = History()
     large = delta(*range(500_000))
-    kept.add("v", 1, Delta(large.rows.slice(10, 2), large.weights[10:12]))
-    ((_, change),) = kept.since("v", 0)
+    kept.add("v", Changed(1, Delta(large.rows.slice(10, 2), large.weights[10:12])))
+    change = kept.since("v", 0)[0].delta
     assert change.rows.get_total_buffer_size() < 1000
     assert change.rows.column(0).to_pylist() == [10, 11]

@@ -19,9 +19,9 @@ from headwater.operators.aggregate import Aggregate, Measure
 from headwater.operators.join import Join, JoinKey
 from headwater.operators.linear import Union
 from headwater.runtime import rebuilding
-from headwater.runtime.driver import Work
 from headwater.runtime.epochs import Epochs
 from headwater.runtime.rebuilding import Costs
+from headwater.runtime.streams import Work
 
 CHOICES = st.lists(st.booleans(), min_size=12, max_size=12)
 
@@ -85,8 +85,8 @@ def test_a_table_that_is_emptied_is_not_unravelled_row_by_row(refresh: str, *, e
     epochs.commit({"t": most}, {})
     assert epochs.work[epochs.now.views["v"].contents].rebuilt == expected
     assert epochs.now.kept(epochs.now.views["v"]).total == 2_000
-    ((_, change),) = epochs.changes("v", epochs.now.epoch - 1)
-    assert change.weights.tolist() == [-1] * 18_000
+    (change,) = epochs.changes("v", epochs.now.epoch - 1)
+    assert change.delta.weights.tolist() == [-1] * 18_000
 
 
 def test_what_deltas_cost_is_learnt_from_epochs() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
@@ -81,7 +82,7 @@ def test_files_of_changes_add_up_to_the_view(opened: Any, tmp_path: Path, form: 
     session, view = opened()
     change(session, 7)
     view.write_to(tmp_path / "out", format=form).await_idle()
-    files = sorted((tmp_path / "out").iterdir())
+    files = sorted((tmp_path / "out").glob("epoch-*"))
     assert summed([read(file) for file in files]) == Counter(view.rows())
     assert len({file.name for file in files}) == len(files)
 
@@ -92,7 +93,7 @@ def test_a_directory_of_content_has_one_file(opened: Any, tmp_path: Path) -> Non
     for number in range(4):
         change(session, number)
         export.await_idle()
-    (file,) = (tmp_path / "out").iterdir()
+    (file,) = (tmp_path / "out").glob("epoch-*")
     assert Counter(tuple(row.values()) for row in pq.read_table(file).to_pylist()) == Counter(view.rows())
 
 
@@ -195,6 +196,26 @@ def test_what_fails_is_tried_again(opened: Any) -> None:
     assert min(again) > last
 
 
+def test_whatever_an_export_is_called_it_has_a_note_of_its_own(opened: Any, tmp_path: Path) -> None:
+    names = ["..", ".", "../lease", "x" * 300, "Totals", "None", "\N{OWL}"]
+    session, view = opened()
+    change(session, 0)
+    told: list[str] = []
+    for name in (*names, "totals"):
+        view.write_to(lambda _epoch, _changes, name=name: told.append(name), name=name).await_idle()
+    assert sorted(told) == sorted([*names, "totals"])
+    session.close()
+    assert len(list((tmp_path / "state" / "exports").iterdir())) == len(told)
+    # As an earlier release has called it.
+    (tmp_path / "state" / "exports" / "%54otals.json").rename(tmp_path / "state" / "exports" / "Totals.json")
+    session, view = opened()
+    for name in (*names, "totals"):
+        view.write_to(lambda _epoch, _changes, name=name: told.append(name), name=name).await_idle()
+    assert len(told) == len(names) + 1
+    with pytest.raises(hw.InvalidName, match="cannot be the name of an export"):
+        view.write_to(print, name=" ")
+
+
 def test_an_export_that_cannot_go_on_says_why(opened: Any) -> None:
     session, view = opened()
     change(session, 0)
@@ -207,6 +228,30 @@ def test_an_export_that_cannot_go_on_says_why(opened: Any) -> None:
         export.await_idle()
     assert export.progress.state == "failed"
     assert export.progress.failures == 3
+
+
+def test_a_stopped_export_is_not_idle(opened: Any) -> None:
+    session, view = opened()
+    change(session, 0)
+    export = view.write_to(lambda _epoch, _changes: None)
+    epoch = export.await_idle()
+    export.stop()
+    change(session, 1)
+    with pytest.raises(hw.ExportFailed, match=f"export 'totals' was stopped, and has written epoch {epoch} last"):
+        export.await_idle()
+    export.resume()
+    assert export.await_idle() == session.epoch
+
+
+def test_a_password_is_told_to_nobody(opened: Any, caplog: pytest.LogCaptureFixture) -> None:
+    session, view = opened()
+    change(session, 0)
+    # Python takes what is after the colon for a port, and repeats it.
+    export = view.write_to("http://ada:s3cr3t@127.0.0.1:1/hook", retry=QUICK)
+    with pytest.raises(hw.ExportFailed) as raised:
+        export.await_idle()
+    told = "".join(traceback.format_exception(raised.value)) + str(export.progress) + repr(export) + caplog.text
+    assert "s3cr3t" not in told
 
 
 def test_a_web_address_is_posted_to(opened: Any) -> None:
@@ -249,6 +294,8 @@ def test_bad_targets_are_refused(opened: Any, tmp_path: Path) -> None:
         (hw.InvalidTarget, tmp_path / "mine", {"format": "csv"}, "has other files, such as 'notes.txt'"),
         (hw.InvalidTarget, "postgresql:///x", {}, "are replaced by a key"),
         (hw.InvalidOption, print, {"of": "content"}, "a function is told changes"),
+        (hw.InvalidTarget, tmp_path / "mine" / "notes.txt", {"format": "json"}, "is a file"),
+        (hw.InvalidTarget, tmp_path / "mine", {"format": "delta"}, "has other files, such as 'notes.txt'"),
     ):
         with pytest.raises(error, match=message):
             view.write_to(target, **options)

@@ -86,6 +86,9 @@ def test_a_directory_is_followed_over_restarts(spark: SparkSession, sessions: An
     followed.stop()
     assert followed.progress.state == "stopped"
     put(files, "3", sales(300, 10))
+    with pytest.raises(hw.StreamFailed, match="stream 'sales' was stopped, and its source may have more"):
+        followed.await_idle()
+    session.await_idle()
     followed.resume()
     session.await_idle()
     assert Counter(totals.rows()) == oracle(spark, files, TOTALS)
@@ -98,6 +101,47 @@ def test_a_directory_is_followed_over_restarts(spark: SparkSession, sessions: An
     again.await_idle()
     assert Counter(again.view("totals").rows()) == oracle(spark, files, TOTALS)
     assert again.streams()["sales"].progress.rows == 10
+
+
+def test_whatever_a_stream_is_called_it_touches_nothing_but_its_own_checkpoint(
+    spark: SparkSession, sessions: Any, files: Path, tmp_path: Path
+) -> None:
+    session = sessions()
+    session.create_table("sales", SCHEMA)
+    put(files, "0", sales(0, 10))
+    session.follow("sales", stream(spark, files)).await_idle()
+    session.streams()["sales"].stop()
+    before = {path for path in tmp_path.rglob("*") if path.is_file() and "log" not in path.parts}
+    names = ["..", "Ä/\N{OWL}" * 100]
+    for name in names:
+        session.follow("sales", stream(spark, files), name=name, trigger={"availableNow": True}).await_idle()
+    assert before <= {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert {path.name for path in tmp_path.iterdir()} == {"state", "files"}
+    assert len(list((tmp_path / "state" / "streams").iterdir())) == 1 + len(names)
+    with pytest.raises(hw.InvalidName, match="cannot be the name of a stream"):
+        session.follow("sales", stream(spark, files), name="")
+    session.close()
+
+    put(files, "1", sales(10, 5))
+    again = sessions()
+    for name in ("sales", names[0]):
+        again.follow("sales", stream(spark, files), name=name, trigger={"availableNow": True}).await_idle()
+        assert again.streams()[name].progress.rows == 5
+    assert len(again.table("sales")) == 10 * (1 + len(names)) + 5 * 2
+
+
+def test_a_checkpoint_of_an_earlier_release_is_found(spark: SparkSession, sessions: Any, files: Path, tmp_path: Path) -> None:
+    session = sessions()
+    session.create_table("Sales", SCHEMA)
+    put(files, "0", sales(0, 10))
+    session.follow("Sales", stream(spark, files), trigger={"availableNow": True}).await_idle()
+    session.close()
+    (kept,) = (tmp_path / "state" / "streams").iterdir()
+    kept.rename(kept.with_name("Sales"))
+    put(files, "1", sales(10, 5))
+    session = sessions()
+    session.follow("Sales", stream(spark, files), trigger={"availableNow": True}).await_idle()
+    assert len(session.table("Sales")) == 15
 
 
 def test_a_batch_that_spark_gives_again_is_recognised(spark: SparkSession, sessions: Any, files: Path, tmp_path: Path) -> None:

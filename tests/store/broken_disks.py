@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
 from contextlib import contextmanager
-from pathlib import PurePosixPath
-from threading import Lock
+from functools import partial
+from pathlib import Path, PurePosixPath
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
+import pyarrow as pa
+
+from headwater.store import disk as disks
 from headwater.store.disk import LocalDisk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
-    import pyarrow as pa
 
     from headwater.store.disk import Appending, Fill
 
@@ -45,6 +48,41 @@ class Fuse:
     def blow(self) -> None:
         self.burnt = True
         raise self.error()
+
+
+# How the operating system is asked for something, where the store does.
+_CALLS: tuple[tuple[Any, str], ...] = (
+    *((os, name) for name in ("open", "write", "fsync", "fdatasync", "ftruncate", "rename", "unlink", "mkdir", "scandir")),
+    *((os, name) for name in ("stat", "utime")),
+    (io, "open"),
+    (pa, "OSFile"),
+    (disks, "mmap"),
+)
+
+
+@contextmanager
+def breaking_calls(root: Path, fuse: Fuse) -> Iterator[None]:
+    """Every call of the operating system that this thread makes for files below a directory goes through the fuse."""
+    thread = get_ident()
+
+    def concerned(which: object) -> bool:
+        if isinstance(which, int):
+            which = Path(f"/proc/self/fd/{which}").readlink()
+        return get_ident() == thread and os.fspath(which).startswith(str(root))  # type: ignore[call-overload]
+
+    def call(real: Callable[..., Any], which: object, *given: Any, **named: Any) -> Any:
+        if concerned(which) and fuse.half():
+            fuse.blow()
+        return real(which, *given, **named)
+
+    patches = [patch.object(place, name, partial(call, getattr(place, name))) for place, name in _CALLS]
+    for each in patches:
+        each.start()
+    try:
+        yield
+    finally:
+        for each in patches:
+            each.stop()
 
 
 class BreakingDisk(LocalDisk):

@@ -50,7 +50,7 @@ class Directory:
         for damage in self.store.missing():
             self.epochs.set_aside(damage)
         for record in self.store.tail():
-            self.epochs.commit(record.tables, {})
+            self.epochs.replay(record.tables)
             assert self.epochs.now.epoch == record.epoch
         self.epochs.journal = self.store
         self.store.attach(self.epochs, encode)

@@ -112,3 +112,40 @@ class BreakingObjectDisk(ObjectDisk):
         if self._fuse.half():
             self._fuse.blow()
         super().remove(name)
+
+
+class BreakingObjects(Objects):
+    """A store of which any request may fail; a put that fails may have arrived."""
+
+    def __init__(self, fuse: Fuse) -> None:
+        super().__init__()
+        self.fuse = fuse
+
+    def put(self, path: str, data: bytes) -> None:
+        breaks = self.fuse.half()
+        if not breaks or self.fuse.passed % 2:
+            super().put(path, data)
+        if breaks:
+            self.fuse.blow()
+
+    def get_file_info(self, paths: list[str]) -> list[FileInfo]:
+        self._ask()
+        return super().get_file_info(paths)
+
+    def get_file_info_selector(self, selector: FileSelector) -> list[FileInfo]:
+        self._ask()
+        return super().get_file_info_selector(selector)
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        self._ask()
+        return super().open_input_file(path)
+
+    open_input_stream = open_input_file
+
+    def delete_file(self, path: str) -> None:
+        self._ask()
+        super().delete_file(path)
+
+    def _ask(self) -> None:
+        if self.fuse.half():
+            self.fuse.blow()

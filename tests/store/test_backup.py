@@ -16,7 +16,7 @@ from headwater.store import backup as backups
 from headwater.store import lease, log, manifest
 from headwater.store.backup import backup, restore
 from headwater.store.checking import check
-from headwater.store.disk import LocalDisk
+from headwater.store.disk import MARK, LocalDisk
 from headwater.store.store import Retention
 
 if TYPE_CHECKING:
@@ -264,3 +264,23 @@ def test_to_objects_and_back(shop: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert restored(tmp_path / "copy", tmp_path / "from objects") == expected
     with pytest.raises(InvalidTarget, match="is not empty"):
         restore(tmp_path / "copy", "objects")
+
+
+def test_a_file_that_only_has_its_size_is_copied_again(shop: Path, tmp_path: Path) -> None:
+    """The power went when the name and the size were on disk, and the bytes were not."""
+    copy = tmp_path / "copy"
+    copied = LocalDisk(copy)
+    manifest.mark(copied, manifest.identity(LocalDisk(shop)))
+    for file in (shop / manifest.RUNS).iterdir():
+        zeros = bytes(file.stat().st_size)
+        copied.write(f"{manifest.RUNS}/{file.name}", lambda sink, zeros=zeros: sink.write(zeros))  # type: ignore[misc]
+    backup(shop, copy)
+    assert restored(copy, tmp_path / "again") == content(shop)
+
+
+def test_who_was_killed_while_marking_a_copy_is_not_in_the_way(shop: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / f"{MARK}.part").write_bytes(b"")
+    backup(shop, copy)
+    assert restored(copy, tmp_path / "again") == content(shop)

@@ -7,8 +7,9 @@ import os
 import shutil
 import signal
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,13 +18,12 @@ from kept_tables import Directory, Work, check
 from patience import wait_until
 
 import headwater as hw
-from headwater.errors import DirectoryInUse, StorageFailed
-from headwater.store import lease, manifest
+from headwater.errors import DirectoryInUse, SessionClosed, StorageFailed
+from headwater.store import lease, manifest, opening
 from headwater.store.disk import _LOCK, LocalDisk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from processes import Process, Processes
 
@@ -49,6 +49,61 @@ def test_a_race(directory: Path, processes: Processes) -> None:
 
 def wait_for_either(process: Process) -> None:
     wait_until(process.said)
+
+
+class OvertakenDisk(LocalDisk):
+    """A disk on which another one opens the directory just before an operation."""
+
+    def __init__(self, root: Path, before: int) -> None:
+        super().__init__(root)
+        self.left = before
+        self.other: hw.Session | None = None
+        self._is_alone = False
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        self.overtake()
+        with super().exclusive():
+            self._is_alone = True
+            yield
+            self._is_alone = False
+
+    def overtake(self) -> None:
+        if not self._is_alone:
+            self.left -= 1
+            if self.left == 0:
+                # It may be too late.
+                with suppress(DirectoryInUse):
+                    self.other = hw.connect(str(self.root))
+
+    def size(self, name: str) -> int | None:
+        self.overtake()
+        return super().size(name)
+
+    def read(self, name: str, start: int = 0) -> bytes:
+        self.overtake()
+        return super().read(name, start)
+
+    def files(self, folder: str) -> list[str]:
+        self.overtake()
+        return super().files(folder)
+
+
+@pytest.mark.parametrize("before", range(1, 13))
+def test_who_is_overtaken_while_opening_a_new_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int) -> None:
+    """Of two at once, one gets it, and the other one is told who has it."""
+    disk = OvertakenDisk(tmp_path / "new", before)
+    monkeypatch.setattr(opening, "disk_at", lambda path: LocalDisk(Path(path)) if isinstance(path, str) else disk)
+    session: hw.Session | None = None
+    with suppress(DirectoryInUse):
+        session = hw.connect(disk.root)
+    assert (session is None) != (disk.other is None)
+    identity = manifest.identity(LocalDisk(disk.root))
+    for each in (session, disk.other):
+        if each is not None:
+            each.close()
+    with hw.connect(str(disk.root)):
+        assert manifest.identity(LocalDisk(disk.root)) == identity
 
 
 def test_a_race_for_a_new_directory(tmp_path: Path, processes: Processes) -> None:
@@ -195,7 +250,7 @@ def test_asleep_amid_an_operation(
         directory.close()
         return
     for _ in range(2):
-        with pytest.raises(DirectoryInUse):
+        with pytest.raises(SessionClosed if directory.store.is_closed else DirectoryInUse):
             sleeper.work.edit(directory)
     directory.close()
     whole = sleeper.successor.now.epoch, sleeper.successor.content()

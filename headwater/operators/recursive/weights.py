@@ -2,7 +2,7 @@
 
     Δ(L ⋈ R)  =  ΔL ⋈ R  +  L' ⋈ ΔR        weights multiply
 
-Rows may have a hidden column behind those that are joined, in which a derivation travels along: the left one, then the right one.
+Rows may have a hidden column behind those that are joined, in which a derivation travels along: first the left, then the right.
 """
 
 from __future__ import annotations

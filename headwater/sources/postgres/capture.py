@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from headwater.errors import InvalidOption, InvalidStream
+from headwater.redaction import hiding
 from headwater.sources.postgres import messages
 from headwater.sources.postgres.captured import qualified
 
@@ -224,7 +225,8 @@ def connect(address: str, *, autocommit: bool = True) -> Connection:
     except ImportError as error:
         raise InvalidOption("PostgreSQL is reached with the package psycopg: pip install headwater[postgres]") from error
     options = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c bytea_output=hex -c extra_float_digits=3"
-    return psycopg.connect(address, autocommit=autocommit, options=options, application_name="headwater")
+    with hiding(address):
+        return psycopg.connect(address, autocommit=autocommit, options=options, application_name="headwater")
 
 
 def _patiently(connection: Connection, text: Any, values: Sequence[Any] | None, *, copy: bool = False) -> Any:  # noqa: ANN401
