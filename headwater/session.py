@@ -116,10 +116,10 @@ class Session(Workplace):
             self._reader, self.epochs = open_to_read(disk, self._engine_for)
         else:
             self._store, self.epochs, wanted = open_to_write(disk, self._engine_for, durability, retain, memory)
-            self._place(StoreYards(self._store), self.placement)
-            for view in wanted:
-                self._make_again(view)
             try:
+                self._place(StoreYards(self._store), self.placement)
+                while wanted:
+                    self._make_again(wanted.pop(0))
                 self._expiring.begin()
             except BaseException:
                 self.close()

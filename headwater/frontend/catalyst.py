@@ -57,10 +57,10 @@ _CONFIGURATION = {
     "spark.sql.optimizer.runtimeFilter.semiJoinReduction.enabled": "false",
     "spark.sql.maxToStringFields": "100000",
 }
-# What Catalyst takes for deterministic, because it is the same throughout one run: times, session variables, samples.
+# What Catalyst takes for deterministic, because it is the same throughout one run: times and samples.
 _NOT_FUNCTIONS_OF_THE_TABLES = (
     *("CurrentDate", "CurrentTimestamp", "Now", "LocalTimestamp", "CurrentTime", "CurrentBatchTimestamp"),
-    *("CurDateExpressionBuilder", "RandStr", "Uniform", "AesEncrypt", "VariableReference", "Sample"),
+    *("CurDateExpressionBuilder", "RandStr", "Uniform", "AesEncrypt", "Sample"),
 )
 _CLASSES = re.compile(rf'"class":"[\w.$]*\.({"|".join(_NOT_FUNCTIONS_OF_THE_TABLES)})"')
 # Catalyst's JSON repeats what is within a CASE: each level doubles it, and some dozens of levels take all memory.
@@ -235,8 +235,9 @@ class Analyser:
         catalog = state.catalog()
         listed = catalog.listTemporaryFunctions()
         names = [listed.apply(i).funcName() for i in range(listed.size())]
-        functions = {name: catalog.lookupBuiltinOrTempFunction(name).get().hashCode() for name in names}
-        return tuple(sorted(functions.items())), state.conf().getAllConfs().hashCode()
+        kinds = (catalog.lookupBuiltinOrTempFunction, catalog.lookupBuiltinOrTempTableFunction)
+        functions = sorted((name, *(find(name).hashCode() for find in kinds)) for name in names)
+        return tuple(functions), state.conf().getAllConfs().hashCode()
 
     def dataset(self, session: SparkSession, logical: Any) -> DataFrame:  # noqa: ANN401  (a JVM object)
         """A logical plan as a DataFrame of the session."""

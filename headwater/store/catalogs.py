@@ -24,7 +24,7 @@ from headwater.schema import arrow_schema
 from headwater.store.codec import Decoder, Encoder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from headwater.engine import Engine
     from headwater.operators.operator import Key
@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 FORMAT = 1
 
 
-def encode_catalog(catalog: Catalog, time_zone: str) -> Json:
-    """What `decode_catalog` reads; `time_zone` is that of the session in which the catalog was made."""
+def encode_catalog(catalog: Catalog, time_zone: str, wanted: Sequence[Wanted] = ()) -> Json:
+    """What `decode_catalog` reads; `time_zone` is that of the session in which the catalog was made.
+
+    `wanted` are views that are still to be made again.
+    """
     for view in catalog.views.values():
         require_storable(view)
     encoder = Encoder()
@@ -54,6 +57,8 @@ def encode_catalog(catalog: Catalog, time_zone: str) -> Json:
         "partitions": [encoder.number(partition) for partition in catalog.partitions],
         "arranged": [[numbers[step], list(key), numbers[kept]] for (step, key), kept in known.arranged.items()],
     }
+    if wanted:
+        described["wanted"] = [asdict(view) for view in wanted]
     return {**described, "classes": encoder.classes, "values": encoder.values}
 
 
@@ -128,7 +133,12 @@ def decode_tables(described: Json, engine: Engine) -> tuple[Catalog, dict[int, S
         if entry["kind"] == "table":
             kept[entry["contents"]] = catalog.tables[entry["name"].lower()].contents
     views = [Wanted(e["name"], e["plain"]["text"], e["refresh"]) for e in described["entries"] if e["kind"] == "view"]
-    return catalog, kept, views
+    return catalog, kept, [*views, *decode_wanted(described)]
+
+
+def decode_wanted(described: Json) -> list[Wanted]:
+    """The views of a catalog that were still to be made again when it was stored."""
+    return [Wanted(**view) for view in described.get("wanted", ())]
 
 
 def _attached(described: Json, schema: StructType, key: Key | None, engine: Engine) -> Outside | None:

@@ -11,7 +11,7 @@ from headwater.errors import InvalidOption, StorageFailed, UnknownFormat, Unread
 from headwater.runtime.epochs import Epochs
 from headwater.runtime.history import History
 from headwater.store import manifest
-from headwater.store.catalogs import FORMAT, decode_catalog, decode_tables, encode_catalog
+from headwater.store.catalogs import FORMAT, decode_catalog, decode_tables, decode_wanted, encode_catalog
 from headwater.store.disk import FIRST, MARK, LocalDisk
 from headwater.store.reading import Reader, ReadOnlyJournal
 from headwater.store.store import DURABILITY, Retention, Store
@@ -68,7 +68,10 @@ def budget(memory: int | str | None) -> int | None:
 def open_to_write(
     disk: Disk, engine: Engines, durability: str, retain: int | str, memory: int | str | None
 ) -> tuple[Store, Epochs, list[Wanted]]:
-    """The one writer's store, its epochs as of the last one that was committed, and the views that are to be made again."""
+    """The one writer's store, its epochs as of the last one that was committed, and the views that are to be made again.
+
+    Each leaves the list before it is made: what is in the list is kept with the catalog, for those who open it next.
+    """
     if durability not in DURABILITY:
         raise InvalidOption(f"durability is one of {', '.join(DURABILITY)}, not {durability!r}")
     kept, most = retention(retain), budget(memory)
@@ -86,7 +89,7 @@ def open_to_write(
         for record in store.tail():
             epochs.replay(record.tables, record.positions)
         epochs.journal = store
-        store.attach(epochs, lambda catalog: encode_catalog(catalog, engine(None).time_zone))
+        store.attach(epochs, lambda catalog: encode_catalog(catalog, engine(None).time_zone, wanted))
     except OSError as error:
         store.abandon()
         raise StorageFailed(f"{disk.place!r} could not be opened: {error.strerror or error}; nothing was changed") from error
@@ -141,6 +144,8 @@ def _decoder(engine: Engines, wanted: list[Wanted] | None = None) -> Decode:
             catalog, steps, views = decode_tables(described, made)
             wanted.extend(views)
             return catalog, steps
+        if wanted is not None:
+            wanted.extend(decode_wanted(described))
         return catalog, dict(enumerate(catalog.steps))
 
     return decode

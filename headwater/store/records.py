@@ -99,10 +99,14 @@ class Decoder:
     def decode(self, data: bytes, start: int = 0) -> Iterator[tuple[Record, int]]:
         """The whole records from a place on, each with the place where it ends."""
         while (payload := framed(data, start)) is not None:
+            record = self._record(payload)
+            if record is None:
+                return
             start += _FRAME.size + len(payload)
-            yield self._record(payload), start
+            yield record, start
 
-    def _record(self, payload: memoryview) -> Record:
+    def _record(self, payload: memoryview) -> Record | None:
+        """The record; None if it depends on an earlier one, which is missing, for the columns of a relation."""
         head, start = _head(payload)
         found: dict[str, dict[str, Delta]] = {"table": {}, "view": {}, _FORMER: {}}
         names: dict[str, pa.Schema] = {}
@@ -110,6 +114,8 @@ class Decoder:
             relation = f"{entry['kind']} {entry['name']}"
             if "columns" in entry:
                 self._described[relation] = _as_schema(entry["columns"])
+            if relation not in self._described:
+                return None
             if "names" in entry:
                 names[entry["name"]] = _as_schema(entry["names"])
             body = pa.py_buffer(payload[start : start + entry["bytes"]])

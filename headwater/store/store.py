@@ -97,6 +97,8 @@ class Store:
         self._unsettled = False
         """Whether jobs may have given names that are not certain yet."""
         self._unsafe: OSError | None = None
+        self._is_renumbered = False
+        """Whether the catalog has other steps than the stored one, so that no manifest may go with that one."""
         self._inherited = False
         """Whether there are epochs of an earlier process that are in its log only, of which the disk may have nothing yet."""
         self._memory = memory
@@ -123,6 +125,7 @@ class Store:
         if self._manifest.catalog is None:
             return Snapshot()
         catalog, steps = decode(manifest.get(self._disk, self._manifest.catalog))
+        self._is_renumbered = steps != dict(enumerate(catalog.steps))
         states: dict[Step, State] = {step: () for step in catalog.steps if not step.operator.arranged_by()}
         for number, state in enumerate(manifest.states(self._disk, self._manifest)):
             if state is not None and number in steps:
@@ -162,7 +165,9 @@ class Store:
         If this fails, the directory is what it was: the manifest of before is removed by the first fold, not here.
         """
         with _storage(self._disk, "opened"), self._lease.kept():
-            if self._manifest.catalog is not None:
+            if self._is_renumbered:
+                self._keep(epochs.now, self._put_catalog(encode(epochs.now.catalog)), self._manifest.began)
+            elif self._manifest.catalog is not None:
                 taken_over = replace(self._manifest, fence=self._lease.fence)
                 manifest.write(self._disk, taken_over)
                 self._manifest = taken_over
@@ -203,12 +208,17 @@ class Store:
         described = self._encode(catalog)
         fold = Fold(self._disk, self._new_file)
         with _storage(self._disk, "written"):
-            self._prepared = f"{manifest.CATALOGS}/{self._lease.fence:08}-{next(self._numbers):08}.json"
-            manifest.put(self._disk, self._prepared, described)
+            self._prepared = self._put_catalog(described)
             fold.write(states.values())
             if fold.bytes:
                 self._disk.settle(manifest.RUNS)
         return {step: fold.exchanged(state) for step, state in states.items()}
+
+    def _put_catalog(self, described: object) -> str:
+        """Writes a catalog; gives its file."""
+        name = f"{manifest.CATALOGS}/{self._lease.fence:08}-{next(self._numbers):08}.json"
+        manifest.put(self._disk, name, described)
+        return name
 
     def define(self, then: Snapshot, views: Mapping[str, Changed], began: Collection[str]) -> Snapshot:
         before = self._manifest

@@ -247,7 +247,7 @@ def test_a_password_is_told_to_nobody(opened: Any, caplog: pytest.LogCaptureFixt
     session, view = opened()
     change(session, 0)
     # Python takes what is after the colon for a port, and repeats it.
-    export = view.write_to("http://ada:s3cr3t@127.0.0.1:1/hook", retry=QUICK)
+    export = view.write_to("http://ada:s3cr3t@127.0.0.1/hook", retry=QUICK)
     with pytest.raises(hw.ExportFailed) as raised:
         export.await_idle()
     told = "".join(traceback.format_exception(raised.value)) + str(export.progress) + repr(export) + caplog.text

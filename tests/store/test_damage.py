@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import shop
+from kept_tables import bury
 from oracle import Oracle
 
 import headwater as hw
 from headwater.errors import DamagedFile, LostState, UnknownFormat, UnreadableCatalog
 from headwater.store import folding, lease, log, manifest
+from headwater.store.checking import check
 from headwater.store.disk import LocalDisk
+from headwater.store.opening import decoded_without_spark
+from headwater.store.records import Decoder
 from headwater.store.store import Store
 
 if TYPE_CHECKING:
@@ -236,8 +240,91 @@ def logged(directory: Path, commits: int) -> tuple[Path, list[dict[str, Any]]]:
 def test_a_log_that_is_damaged_amid(directory: Path, part: float) -> None:
     file, _ = logged(directory, 5)
     flipped(file, int(file.stat().st_size * part))
-    with pytest.raises(DamagedFile, match=rf"the file 'log/{file.name}' is damaged: the epochs from \d+ cannot be read"):
-        hw.connect(directory)
+    for mode in ("w", "r"):
+        with pytest.raises(DamagedFile, match=rf"the file 'log/{file.name}' is damaged: the epochs from \d+ cannot be read"):
+            hw.connect(directory, mode=mode)
+
+
+def records(file: Path) -> list[bytes]:
+    data, found, start = file.read_bytes(), [], 0
+    for _, stop in Decoder().decode(data):
+        found.append(data[start:stop])
+        start = stop
+    assert start == len(data)
+    return found
+
+
+@pytest.mark.parametrize("order", [(0, 2, 3), (0, 1, 1, 2), (0, 1, 2, 2), (1, 2, 3), (0, 2, 1, 3)])
+def test_epochs_of_the_log_that_do_not_follow_each_other(directory: Path, order: tuple[int, ...]) -> None:
+    file, _ = logged(directory, 4)
+    whole = records(file)
+    file.write_bytes(b"".join(whole[number] for number in order))
+    for mode in ("w", "r"):
+        said = rf"the file 'log/{file.name}' is damaged: (it has epoch \d+ where epoch \d+ should|the epochs from \d+ cannot)"
+        with pytest.raises(DamagedFile, match=said):
+            hw.connect(directory, mode=mode)
+    assert not check(LocalDisk(directory), decoded_without_spark).is_sound
+
+
+def test_a_reader_that_follows_says_that_the_log_is_damaged(directory: Path) -> None:
+    with hw.connect(directory) as session, hw.connect(directory, mode="r") as reader:
+        assert session._store is not None
+        with session._store.defining():
+            session.insert("brands", [("acme", "seen")])
+            reader.refresh()
+            epoch, rows = reader.epoch, shop.content(reader)
+            session.insert("brands", [("acme", "cut off")])
+            session._store._begin_segment(session.epoch + 1)
+            session.insert("brands", [("acme", "not to be reached")])
+            *_, cut_off, last = log.segments(LocalDisk(directory))
+            data = (directory / cut_off.name).read_bytes()
+            cut(directory / cut_off.name, len(data) - 8)
+            with pytest.raises(DamagedFile, match=rf"the file '{cut_off.name}' is damaged: the epochs from {epoch + 1} to"):
+                reader.refresh()
+            assert (reader.epoch, shop.content(reader)) == (epoch, rows)
+            (directory / cut_off.name).write_bytes(data)
+            whole = (directory / last.name).read_bytes()
+            (directory / last.name).unlink()
+            with pytest.raises(DamagedFile, match=rf"the file '{last.name}' is damaged: it is missing"):
+                reader.refresh()
+            (directory / last.name).write_bytes(whole)
+            assert reader.refresh() == session.epoch
+            assert shop.content(reader) == shop.content(session)
+
+
+@pytest.mark.parametrize("spoil", [flip, remove])
+def test_a_damaged_run_does_not_keep_from_opening_the_rest(directory: Path, spoil: Callable[[Path, Place], None]) -> None:
+    """Even where the log goes on to change what was in it."""
+    with hw.connect(directory) as session:
+        assert session._store is not None
+        with session._store.defining():
+            for name in shop.TABLES:
+                session.delete(name, session.table(name).rows()[:3])
+            best = session.view("best").rows()
+            session.delete("items", [row for row in session.table("items").rows() if (row[0], row[2]) in best])
+            expected = {name: sorted(each.rows()) for name, each in {**session.tables(), **session.views()}.items()}
+            crashed = shutil.copytree(directory, directory.parent / "crashed")
+    bury(LocalDisk(crashed))
+    for number, place in enumerate(places(crashed)):
+        copy = shutil.copytree(crashed, directory.parent / f"copy{number}")
+        spoil(copy / place.file, place)
+        lost = {}
+        for mode in ("r", "w"):
+            with hw.connect(copy, mode=mode) as session:
+                lost[mode] = without(session, expected)
+        assert lost["r"] <= lost["w"] < set(expected), place
+        shutil.rmtree(copy)
+
+
+def without(session: hw.Session, expected: dict[str, Any]) -> set[str]:
+    """The tables and views that cannot be read; all others are what they should be."""
+    lost = set()
+    for name, relation in {**session.tables(), **session.views()}.items():
+        try:
+            assert sorted(relation.rows()) == expected[name], name
+        except (DamagedFile, LostState):
+            lost.add(name)
+    return lost
 
 
 def test_a_log_that_ends_amid_a_record(directory: Path) -> None:

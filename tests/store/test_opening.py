@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+import shutil
+from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
+from kept_tables import bury
 
 import headwater as hw
 from headwater.store import opening
+from headwater.store.disk import LocalDisk
 from headwater.store.opening import budget, retention
 from headwater.store.store import Retention
 
@@ -38,6 +41,42 @@ def test_a_release_that_does_not_know_the_steps_builds_the_views_again(
         assert s.view("w").rows() == [(3,)]
     with hw.connect(tmp_path, spark=spark) as s:
         assert (s.view("w").rows(), s.epoch) == ([(3,)], epoch + 3)
+
+
+def test_views_that_could_not_be_built_again_are_built_by_the_next_one(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log has what the last manifest lacks, and no fold may mix the tables of one release with the steps of another."""
+    s = hw.connect(tmp_path / "d", spark=spark)
+    s.create_table("t", "k STRING, x INT", key="k")
+    s.create_table("u", "x INT, name STRING")
+    s.create_view("v", "SELECT x, count(*) AS n FROM t GROUP BY x")
+    s.create_view("w", "SELECT u.name, v.n FROM v JOIN u ON v.x = u.x")
+    assert s._store is not None
+    with s._store.defining():
+        s.insert("t", [("a", 1), ("b", 1), ("c", 2)])
+        s.insert("u", [(1, "one"), (2, "two")])
+        directory = shutil.copytree(tmp_path / "d", tmp_path / "crashed")
+    s.close()
+    bury(LocalDisk(directory))
+    create = hw.Session.create_view
+
+    def fail(session: hw.Session, name: str, *given: Any, **named: Any) -> Any:
+        if name == "w":
+            raise hw.StorageFailed("full")
+        return create(session, name, *given, **named)
+
+    monkeypatch.setattr(opening, "decode_catalog", Mock(side_effect=hw.UnreadableCatalog("another release")))
+    monkeypatch.setattr(hw.Session, "create_view", fail)
+    with pytest.raises(hw.StorageFailed, match="full"):
+        hw.connect(directory, spark=spark)
+    monkeypatch.undo()
+    for _ in range(2):
+        with hw.connect(directory, spark=spark) as s:
+            assert sorted(s.table("t").rows()) == [("a", 1), ("b", 1), ("c", 2)]
+            assert sorted(s.table("u").rows()) == [(1, "one"), (2, "two")]
+            assert sorted(s.view("v").rows()) == [(1, 2), (2, 1)]
+            assert sorted(s.view("w").rows()) == [("one", 2), ("two", 1)]
 
 
 def test_a_newer_format_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

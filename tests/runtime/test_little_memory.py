@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parent / "in_little_memory.py"
+PROGRAM = Path(__file__).parents[1] / "in_little_memory.py"
 GROWTH = 256 << 20
 # A left join is an inner and an anti join.
 QUICK = ("left join", "semi join", "sum over a left join", "two readers")
