@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from headwater.errors import InvalidSchema, NotSupported
+from headwater.errors import EvaluationFailed, InvalidSchema, NotSupported
 from headwater.text import is_unicode
 
 if TYPE_CHECKING:
@@ -108,6 +108,17 @@ def require_shallow(struct: StructType) -> None:
 
 def collected(frame: DataFrame) -> pa.Table:
     """The rows of a DataFrame."""
+    import pyarrow as pa
+
+    try:
+        return _collected(frame)
+    except pa.ArrowException as error:
+        raise EvaluationFailed(
+            f"Spark cannot hand over rows of {frame.schema.simpleString()} (a VARIANT that is NULL is one such case): {error}"
+        ) from error
+
+
+def _collected(frame: DataFrame) -> pa.Table:
     from pyspark.sql import functions
     from pyspark.sql.types import NullType
 

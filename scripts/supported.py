@@ -31,6 +31,22 @@ Every deterministic Spark query can be a live view. What differs is the cost of 
 | touched groups | window functions, all other aggregates, Python aggregates | the groups or partitions with a changed row |
 | recomputed | plan nodes without a rule, and views created with `refresh="full"` | the whole input, on Spark |
 
+## Strings with a collation
+
+Spark compares them. Joins, groups, `DISTINCT`, set operations and orders go by Spark's collation keys, and cost what they cost
+for other strings, beside a call to Spark. Where a group has several strings that are equal, the answer shows the one that is
+the least by its bytes; Spark shows the one that it meets first. Recomputed: groups by several such strings, nested values of
+them as keys, and window functions of them. Refused: as keys of tables, in sketches, and beside `WITH RECURSIVE`.
+
+`CHAR(n)` and `VARCHAR(n)` columns are filled up, cut and refused as Spark does it, and compared as Spark compares them.
+
+## Settings of the Spark session
+
+A view means what its query meant under the settings of the given session when the view was created, as views of Spark's catalog
+do; a setting that is changed later is for later queries. Functions under a setting that is not Spark's usual one, such as
+`spark.sql.legacy.timeParserPolicy`, are evaluated by Spark with that setting; with `spark.sql.ansi.enabled` they are evaluated
+as usual. Other Spark sessions of the process change nothing.
+
 ## Aggregates that are maintained
 
 By exact sums that are added to and subtracted from: {invertible}.
