@@ -23,6 +23,7 @@ with hw.connect() as s:
     s.sql("INSERT INTO orders VALUES (10, 1, 20.50), (11, 1, 4.50), (12, 2, 100.00)")
     s.sql("UPDATE orders SET amount = 90.00 WHERE id = 12")
     s.sql("DELETE FROM orders WHERE id = 11")
+    s.await_idle()  # subscribers are told from a thread of their own
 
     for row in revenue.rows():
         print(row)

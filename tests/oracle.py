@@ -85,7 +85,8 @@ class Oracle:
     @cached_property
     def _spark(self) -> SparkSession:
         spark = self.session.spark.newSession()
-        collated = any(" collate " in table.schema.simpleString() for table in self.session.tables().values())
+        schemas = [table.schema for table in self.session.tables().values()]
+        collated = any(" collate " in (kind if isinstance(kind, str) else kind.simpleString()) for kind in schemas)
         for setting, value in _PLAIN.items():
             if not (collated and "codegen" in setting):
                 spark.conf.set(setting, value)

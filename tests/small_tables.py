@@ -113,7 +113,7 @@ class Line:
 
     def interrupt(self, pending: list[Any]) -> None:
         """Commits the next edits, unless this is the end of the build, for which writers wait."""
-        if pending and not self.epochs.writing._is_owned():  # type: ignore[attr-defined]
+        if pending and not self.epochs.writing.is_mine:
             self.beside(pending.pop())
 
     def joined(self) -> Counter[Row]:

@@ -91,6 +91,7 @@ def test_changes_lead_from_the_old_answer_to_the_new_one(connect: Connect, spark
     replacing = session.epoch
     session.insert("sales", [(5, "a", 2000), (6, "d", 1)])
     told = list(view.changes(since=start))
+    session.await_idle()
     assert [(epoch, table.schema, table.to_pylist()) for epoch, table in heard] == [
         (epoch, table.schema, table.to_pylist()) for epoch, table in told
     ]

@@ -94,7 +94,7 @@ def files(path: Path) -> set[str]:
 def test_history_comes_along(shop: Path, tmp_path: Path) -> None:
     backup(shop, tmp_path / "copy")
     restore(tmp_path / "copy", tmp_path / "again")
-    one, other = ([epoch for epoch, _ in log.changes(LocalDisk(path), "r", 1, 0)] for path in (shop, tmp_path / "again"))
+    one, other = ([changed.epoch for changed in log.changes(LocalDisk(path), "r", 1, 0)] for path in (shop, tmp_path / "again"))
     assert one == other
     assert len(one) > 3
 

@@ -78,7 +78,7 @@ def test_the_past_is_read_from_objects() -> None:
     directory.define("joined")
     directory.edit({"r": [(1, 1)], "s": [(1, 2)]})
     directory.edit({"r": [(1, 3)]})
-    assert [epoch for epoch, _ in directory.store.changes("joined", 1, 0)] == [2, 3]
+    assert [changed.epoch for changed in directory.store.changes("joined", 1, 0)] == [2, 3]
     directory.close()
 
 

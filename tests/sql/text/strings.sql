@@ -58,7 +58,7 @@ SELECT lang, count(*) AS n, min(title) AS first, max(title) AS last, sum(length(
 -- stateful: group by folded text
 SELECT lower(word) AS w, sum(weight) AS weight, count(*) AS n FROM words GROUP BY lower(word);
 
--- recomputed: group by a collated string
+-- stateful: group by a collated string
 SELECT count(*) AS n, sum(weight) AS w FROM words GROUP BY word COLLATE UTF8_LCASE;
 
 -- stateful: group by binary
