@@ -20,6 +20,8 @@ from headwater.lengths import within_lengths
 from headwater.values import column_of, in_zone, is_named, names_in
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame
 
 # What Arrow and Python raise for values that do not fit.
@@ -112,10 +114,10 @@ def fitted(rows: pa.RecordBatch, table: Target) -> pa.RecordBatch:
     return within_lengths(found, table.arrow, table.name)
 
 
-def sound_column(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """A column in a table's type, with no value that is damaged or that Python has not; raises one of `UNFIT`."""
+def sound_column(column: pa.Array, wanted: pa.DataType, read: Callable[[pa.Array, pa.DataType], pa.Array]) -> pa.Array:
+    """A column read as a table's type, with no value that is damaged or that Python has not; raises one of `UNFIT`."""
     column.validate(full=True)
-    found = converted(column, wanted)
+    found = read(column, wanted)
     require_sound(found)
     return found
 

@@ -41,7 +41,7 @@ def apply(
 
     `absent` says by column in which events it has no value, though its row has: the one that it had before.
     """
-    rows, bad = sifting.in_types_of(table, events.rows)
+    rows, bad = sifting.in_types_of(table, events.rows, events.read)
     if absent:
         rows, unknown = filled(staging.kept(table), table, rows, events, absent)
         bad |= unknown

@@ -14,13 +14,14 @@ The forms in which changes are told differ; what they tell does not:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headwater.conversion import converted
 from headwater.errors import InvalidStream
 
 if TYPE_CHECKING:
@@ -48,12 +49,14 @@ class Events:
     places: Places
     bad: tuple[tuple[int, str], ...] = ()
     """Places of rows that say nothing that can be understood, and why."""
+    read: Callable[[pa.Array, pa.DataType], pa.Array] = converted
+    """What makes a column of a table's type of one of the rows'; raises one of `rows.UNFIT`."""
 
     def __len__(self) -> int:
         return len(self.places)
 
     def take(self, chosen: Places) -> Events:
-        return Events(self.rows.take(pa.array(chosen)), self.went[chosen], self.places[chosen], self.bad)
+        return replace(self, rows=self.rows.take(pa.array(chosen)), went=self.went[chosen], places=self.places[chosen])
 
 
 def coming(batch: pa.Table) -> Events:

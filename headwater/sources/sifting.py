@@ -15,16 +15,18 @@ from headwater.errors import SchemaChanged
 from headwater.rows import UNFIT, sound_column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from headwater.runtime.catalog import TableEntry
 
+    Read = Callable[[pa.Array, pa.DataType], pa.Array]
+
 Bad = dict[int, str]
 
 
-def in_types_of(table: TableEntry, rows: pa.Table) -> tuple[pa.RecordBatch, Bad]:
+def in_types_of(table: TableEntry, rows: pa.Table, read: Read) -> tuple[pa.RecordBatch, Bad]:
     """The rows in the table's columns; where a value does not fit, NULL and a complaint. Columns that are missing are NULL."""
     bad: Bad = {}
     places = {name.lower(): i for i, name in enumerate(rows.column_names)}
@@ -33,7 +35,7 @@ def in_types_of(table: TableEntry, rows: pa.Table) -> tuple[pa.RecordBatch, Bad]
         if field.name.lower() not in places:
             columns.append(pa.nulls(rows.num_rows, field.type))
             continue
-        columns.append(_cast(_whole(rows.column(places[field.name.lower()])), field, bad))
+        columns.append(_cast(_whole(rows.column(places[field.name.lower()])), field, bad, read))
     return pa.RecordBatch.from_arrays(columns, schema=table.rows), bad
 
 
@@ -66,11 +68,11 @@ def require_castable(table: TableEntry, schema: pa.Schema) -> None:
             )
 
 
-def _cast(column: pa.Array, field: pa.Field, bad: Bad) -> pa.Array:
+def _cast(column: pa.Array, field: pa.Field, bad: Bad, read: Read) -> pa.Array:
     def cast(start: int, stop: int) -> list[pa.Array]:
         part = column.slice(start, stop - start)
         try:
-            return [sound_column(part, field.type)]
+            return [sound_column(part, field.type, read)]
         except UNFIT as error:
             if stop - start == 1:
                 bad.setdefault(start, f"column {field.name!r} is {field.type}: {error}")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ import headwater as hw
 from headwater.sources.applying import apply
 from headwater.sources.events import coming, form_of
 from headwater.sources.postgres import captured
+from headwater.sources.postgres.texts import read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -181,3 +184,56 @@ def test_values_that_were_not_sent_are_those_of_the_row_before(spark: SparkSessi
         (9, "full", "old"),
     ]
     assert bad == {6: "column 'b' was not sent, and the row is not there"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (pa.int32(), "-7", -7),
+        (pa.decimal128(6, 2), "1.5", Decimal("1.50")),
+        (pa.float64(), "-Infinity", float("-inf")),
+        (pa.float64(), "0.000", 0.0),
+        (pa.float32(), "0.5", 0.5),
+        (pa.bool_(), "t", True),
+        (pa.binary(), "\\x00ff", b"\x00\xff"),
+        (pa.date32(), "2024-02-29", date(2024, 2, 29)),
+        (pa.timestamp("us", "UTC"), "2024-02-29 12:00:00.1+02", datetime(2024, 2, 29, 10, 0, 0, 100_000, UTC)),
+        (pa.list_(pa.string()), '{a,NULL,"NULL","","b \\"c\\", {"}', ["a", None, "NULL", "", 'b "c", {']),
+        (pa.list_(pa.int64()), "{}", []),
+        (pa.list_(pa.bool_()), "{t,f,NULL}", [True, False, None]),
+        (pa.list_(pa.binary()), '{"\\\\x01"}', [b"\x01"]),
+    ],
+)
+def test_texts_of_postgres_are_values(kind: pa.DataType, text: str, value: object) -> None:
+    assert read(pa.array([None, text, None]), kind).to_pylist() == [None, value, None]
+    assert read(pa.array(["?", text]).slice(1), kind).to_pylist() == [value]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "good", "bad"),
+    [
+        ("INT", "1", "3000000000"),
+        ("DECIMAL(6, 2)", "1.50", "1.005"),
+        ("DOUBLE", "Infinity", "1e400"),
+        ("FLOAT", "0", "1e-60"),
+        ("BINARY", "\\x01", "01"),
+        ("DATE", "2024-01-01", "infinity"),
+        ("ARRAY<STRING>", "{a,b}", "{{a},{b}}"),
+        ("ARRAY<INT>", "{1}", "[0:0]={1}"),
+    ],
+)
+def test_texts_of_postgres_that_a_table_cannot_take_are_named(spark: SparkSession, ddl: str, good: str, bad: str) -> None:
+    session = hw.connect(spark=spark)
+    session.create_table("t", f"id BIGINT, a {ddl}", key="id")
+    rows = pa.array(
+        [[("id", str(i)), ("a", text)] for i, text in enumerate([good, bad, None])], pa.map_(pa.string(), pa.string())
+    )
+    batch = pa.table({"table": ["public.t"] * 3, "op": ["c"] * 3, "before": pa.nulls(3, rows.type), "after": rows})
+    found = captured.of_table(batch, "public.t")
+    assert found is not None
+    with session.transaction() as transaction:
+        entry = session.table_entry("t")
+        applied = apply(transaction.staging, entry, captured.typed(found, entry)[0], "cdc")
+    assert list(applied.bad) == [1]
+    assert "column 'a'" in applied.bad[1]
+    assert sorted(row[0] for row in session.table("t").rows()) == [0, 2]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from headwater.errors import SchemaChanged
 from headwater.sources.events import Events
-from headwater.sources.postgres.texts import readable
+from headwater.sources.postgres.texts import read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +72,7 @@ def of_table(batch: pa.Table, name: str) -> Captured | None:
 
 
 def typed(found: Captured, table: TableEntry) -> tuple[Events, dict[int, NDArray[np.bool_]]]:
-    """The events in columns that a table's types can be made of, and by column the events in which it has no value.
+    """The events with the columns of a table, still as texts, and by column the events in which it has no value.
 
     Columns that the table does not have are left out.
     """
@@ -86,10 +86,10 @@ def typed(found: Captured, table: TableEntry) -> tuple[Events, dict[int, NDArray
             columns[field.name] = pa.nulls(len(found.events), field.type)
             absent[i] = np.ones(len(found.events), np.bool_)
             continue
-        columns[field.name] = readable(_whole(found.events.rows, name), field.type)
+        columns[field.name] = _whole(found.events.rows, name)
         if name in found.absent:
             absent[i] = found.absent[name]
-    return replace(found.events, rows=pa.table(columns)), absent
+    return replace(found.events, rows=pa.table(columns), read=read), absent
 
 
 def _columns(maps: pa.Array) -> tuple[pa.Table, dict[str, NDArray[np.bool_]]]:
