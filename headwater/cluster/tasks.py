@@ -173,7 +173,8 @@ class Task:
         operator, state = step.operator, self._state(number)
         if isinstance(operator, Linear | Union) and flow.has_stream_for(step):
             self._states[number] = state
-            flow.pass_on(step)
+            # A union may have one input from an earlier wave, and a stream of this one for another.
+            flow.pass_on(step, {i: given[number, i] for i in range(len(step.inputs)) if (number, i) in given})
             return
         if (number, 0) not in given and absorbs(step) and flow.has_stream_for(step):
             self._states[number] = flow.sum_up(step, state)

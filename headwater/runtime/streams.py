@@ -20,7 +20,7 @@ from headwater.operators.operator import Input
 from headwater.state.slicing import collected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from headwater.compiler.dataflow import Step
     from headwater.operators.operator import State
@@ -201,9 +201,10 @@ class Flow:
         begun = chain([first], clock.timed(step, chain([second], parts), 0))
         self._give(step, Stream(lambda: clock.timed(step, operator.parts(inputs), 0), begun))
 
-    def pass_on(self, step: Step) -> None:
-        """Takes the step of a linear operator or a union, to which a stream comes."""
-        inputs = [self.parts(child) for child in step.inputs]
+    def pass_on(self, step: Step, given: Mapping[int, Delta] | None = None) -> None:
+        """Takes the step of a linear operator or a union, to which a stream comes; some inputs may be `given`."""
+        known = given or {}
+        inputs = [[known[i]] if i in known else self.parts(child) for i, child in enumerate(step.inputs)]
         self._give(step, Stream(lambda: Clock(self._work).through(step, inputs)))
 
     def sum_up(self, step: Step, state: State) -> State:

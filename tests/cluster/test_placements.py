@@ -209,6 +209,19 @@ def test_a_view_over_empty_tables(session: hw.Session) -> None:
     compare(session, VIEWS)
 
 
+def test_a_union_of_an_earlier_wave_and_of_what_comes_in_parts(session: hw.Session) -> None:
+    # Rows without a partner are found a wave before the pairs. These come in two parts where both sides only grow or shrink.
+    views = {"padded": "SELECT a.x, b.name FROM a LEFT JOIN b ON a.g = b.g"}
+    fill(session)
+    session.create_view("padded", views["padded"])
+    session.placement = "cluster"
+    with session.transaction() as transaction:
+        transaction.delete("a", [(old % 7, old, old / 4) for old in range(25)])
+        transaction.delete("b", [(i, f"name {i}") for i in range(1, 4)])
+    assert ran_there(session)
+    compare(session, views)
+
+
 def test_all_rows_go(session: hw.Session) -> None:
     for name, query in VIEWS.items():
         session.create_view(name, query)
