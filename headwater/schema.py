@@ -113,9 +113,9 @@ def collected(frame: DataFrame) -> pa.Table:
     try:
         return _collected(frame)
     except pa.ArrowException as error:
-        raise EvaluationFailed(
-            f"Spark cannot hand over rows of {frame.schema.simpleString()} (a VARIANT that is NULL is one such case): {error}"
-        ) from error
+        # PySpark promises some values that are never NULL, such as the parts of a geometry, and hands them over all the same.
+        kind = frame.schema.simpleString()
+        raise EvaluationFailed(f"Spark cannot hand over rows of {kind}, because Arrow cannot hold it: {error}") from error
 
 
 def _collected(frame: DataFrame) -> pa.Table:

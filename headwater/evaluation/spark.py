@@ -281,9 +281,6 @@ def spark_failing() -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         raise EvaluationFailed(failure(error)) from error
-    except pa.ArrowInvalid as error:
-        # PySpark promises some values that are never NULL, such as the parts of a geometry, and hands them over all the same.
-        raise EvaluationFailed(f"Spark cannot hand over its answer, because Arrow cannot hold it: {error}") from error
 
 
 def failure(error: BaseException) -> str:

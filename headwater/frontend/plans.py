@@ -35,6 +35,8 @@ _JOINS |= {"LeftSemi": "semi", "LeftAnti": "anti", "ExistenceJoin": "existence",
 _SAME_ROWS = {"SubqueryAlias", "RebalancePartitions", "Repartition", "RepartitionByExpression", "ResolvedHint", "LocalLimit"}
 _CONSTANT = {"LocalRelation", "OneRowRelation", "Range"}
 _BY_ROW = {"BatchEvalPython", "ArrowEvalPython"}
+# They see the partitions that the plan below makes: all rows of a TABLE that they are given, or of each key of it.
+_BY_PARTITION = {"BatchEvalPythonUDTF", "ArrowEvalPythonUDTF"}
 # How Spark marks a column of session windows: to group by it is to merge them.
 SESSION = "spark.sessionWindow"
 
@@ -99,6 +101,8 @@ class _NodeReader:
             return self._constant()
         reader = getattr(self, f"_read_{name.lower()}", None)
         if reader is None:
+            if name in _BY_PARTITION:
+                raise Unreadable(f"{name}, a table function in Python")
             return self._opaque(name)
         relation: Relation = reader()
         return relation
@@ -147,9 +151,6 @@ class _NodeReader:
     def _read_generate(self) -> Relation:
         child = self.children[0]
         generator = read_expression(self.json["generator"], child.column, None, self.origin.then("generator"))
-        if isinstance(generator, Call) and generator.function == "PythonUDTF":
-            # It sees the partitions that the plan below makes: all rows of a TABLE that it is given, or of each key of it.
-            raise Unreadable(f"the table function {self.json['generator'][0]['name']}, written in Python")
         ids = tuple(attribute for attribute, _ in self._output)
         made = {attribute[0]["exprId"]["id"] for attribute in self.json["generatorOutput"]}
         kept = tuple(child.ids.index(attribute) for attribute in ids[: len(ids) - len(made)])
