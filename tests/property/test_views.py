@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Several examples of one seed would be variations of the first.
 LIVE = settings(max_examples=1, deadline=None, suppress_health_check=list(HealthCheck), print_blob=False, database=None)
-SHORT, LONG = range(16), range(16, 1000)
+SHORT, LONG = range(16), range(16, 216)
 
 
 def check(spark: SparkSession, number: int, *, failing: bool = False) -> None:
@@ -36,6 +36,6 @@ def test_views_equal_spark(spark: SparkSession, number: int) -> None:
     check(spark, number)
 
 
-@pytest.mark.parametrize("number", [*SHORT[:4], *(pytest.param(number, marks=pytest.mark.slow) for number in LONG[:300])])
+@pytest.mark.parametrize("number", [*SHORT[:4], *(pytest.param(number, marks=pytest.mark.slow) for number in LONG[:60])])
 def test_views_fail_as_spark_does(spark: SparkSession, number: int) -> None:
     check(spark, number, failing=True)
