@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Public = TypeVar("Public")
 
-# Of a long statement, so much is shown.
+# A long statement is shown up to this length.
 _SHOWN = 300
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MASK = "***"
-# Of bounded length, so that a long text takes no longer than its length.
+# The length is bounded, so that a long text takes no longer than its length.
 _WORD = r"[\w.-]{0,40}(?:password|passwd|passphrase|pwd|secret|token|credential|api_?key|access_?key|private_?key)[\w.-]{0,40}"
 _VALUE = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^\s,;&#)\]}'\"]+"
 # A password may have any character in it, also those that would end it.

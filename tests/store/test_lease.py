@@ -91,7 +91,7 @@ class OvertakenDisk(LocalDisk):
 
 @pytest.mark.parametrize("before", range(1, 13))
 def test_who_is_overtaken_while_opening_a_new_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int) -> None:
-    """Of two at once, one gets it, and the other one is told who has it."""
+    """If two come at once, one gets it, and the other is told who has it."""
     disk = OvertakenDisk(tmp_path / "new", before)
     monkeypatch.setattr(opening, "disk_at", lambda path: LocalDisk(Path(path)) if isinstance(path, str) else disk)
     session: hw.Session | None = None
