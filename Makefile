@@ -34,7 +34,7 @@ test: lint
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 test-slow: setup
-	@$(BIN)/python -m pytest -m slow
+	@$(BIN)/python -m pytest -m slow --numprocesses 2 --dist loadfile
 
 bench: setup
 	@$(BIN)/python -m benchmarks

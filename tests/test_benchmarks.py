@@ -38,7 +38,6 @@ SOME = [
     ("durable", "commits of ten rows"),
     ("durable", "state of four times the memory"),
     ("load", "growth, top-k"),
-    ("provenance", "network of 400 links"),
     ("provenance", "aggregate selection"),
     ("recursion", "shortest paths, random"),
     ("cluster", "join"),

@@ -108,7 +108,7 @@ def test_the_package_as_a_zip(drive: Drive, tmp_path: Path) -> None:
     assert {"headwater/__init__.py", "headwater/cluster/tasks.py", "headwater/py.typed"} <= names
     assert not [name for name in names if "__pycache__" in name]
     arguments = f"--py-files {target} pyspark-shell"
-    driver = drive(PYSPARK_PYTHON=bare_python(tmp_path), PYSPARK_SUBMIT_ARGS=arguments, NUMBA_CACHE_DIR=str(tmp_path / "numba"))
+    driver = drive(PYSPARK_PYTHON=bare_python(tmp_path), PYSPARK_SUBMIT_ARGS=arguments, HEADWATER_CACHE=str(tmp_path / "cache"))
     driver.ask("connect")
     driver.ask("create")
     assert driver.ask("epoch", number=0)["where"] == "cluster"

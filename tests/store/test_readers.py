@@ -93,13 +93,13 @@ def test_a_reader_goes_back_when_a_commit_has_failed(tmp_path: Path, meanwhile: 
         seen.append(reader.newest(seen[-1] if seen else now))
         sync()
 
-    directory.store._log.sync = fail  # type: ignore[method-assign]
-    # No fold may meet the fault in place of the commit.
+    # No fold may sync, or meet the fault, in place of the commit.
     with directory.store.defining():
+        directory.store._log.sync = fail  # type: ignore[method-assign]
         disk.fuse.left = disk.fuse.passed + 1
         with pytest.raises(StorageFailed):
             work.edit(directory)
-    directory.store._log.sync = sync  # type: ignore[method-assign]
+        directory.store._log.sync = sync  # type: ignore[method-assign]
     assert seen[0].epoch == directory.now.epoch + 1
     for _ in range(3):
         for _ in range(meanwhile):
