@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.compiler.dataflow import in_order
 from headwater.errors import NotSupported
-from headwater.operators.fixpoint import Fixpoint
-from headwater.operators.linear import Linear
-from headwater.operators.multijoin import Choice, MultiJoin
-from headwater.operators.recursive.derived import Derived
-from headwater.operators.regroup import Regroup
+from headwater.operators.operator import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,13 +61,7 @@ def _described(step: Step, ids: Mapping[Step, int], snapshot: Snapshot, work: Ma
     operator = step.operator
     state = snapshot.states.get(step, ())
     done = work.get(step)
-    engine = "arrow"
-    if isinstance(operator, Linear):
-        engine = operator.stage.engine
-    elif isinstance(operator, Regroup):
-        engine = operator.engine
-    ways = operator.told(state) if isinstance(operator, Fixpoint) else ()
-    choice = (operator.choice if isinstance(operator, MultiJoin | Fixpoint | Derived) else None) or Choice(None, (), None)
+    choice = operator.decision() or Choice(None, (), None)
     return Described(
         id=ids[step],
         inputs=[ids[child] for child in step.inputs],
@@ -80,10 +70,10 @@ def _described(step: Step, ids: Mapping[Step, int], snapshot: Snapshot, work: Ma
         monoid=operator.monoid,
         lineage=None if operator.lineage is None else list(operator.lineage),
         maintenance=operator.maintenance,
-        engine=engine,
+        engine=operator.evaluated_by,
         reason=operator.reason(),
         choice=choice.text,
-        ways=[*choice.ways, *ways],
+        ways=[*choice.ways, *operator.progress(state)],
         expected_rows=choice.rows,
         state_rows=sum(len(arrangement) for arrangement in state),
         state_bytes=sum(arrangement.nbytes for arrangement in state),
@@ -110,17 +100,15 @@ def statistics(snapshot: Snapshot, view: ViewEntry, work: Mapping[Step, Work], p
         "last_seconds": sum(o.last_seconds for o in operators),
         "recomputed": [{"operator": o.operator, "why": o.reason} for o in operators if o.maintenance == "recomputed"],
         "touched_groups": [{"operator": o.operator, "why": o.reason} for o in operators if o.maintenance == "touched groups"],
-        "strategies": [figures for step in in_order([view.contents]) for figures in _strategy(snapshot, step)],
+        "strategies": _strategies(snapshot, view),
     }
 
 
-def _strategy(snapshot: Snapshot, step: Step) -> list[dict[str, Any]]:
-    """What a recursion with provenance exchanged between its shards and keeps, if its strategy is at work in this process."""
-    operator = step.operator
-    if not isinstance(operator, Derived):
-        return []
-    figures = operator.figures(snapshot.states.get(step, ()))
-    return [{"operator": step.label, "strategy": operator.strategy, "shards": operator.settings.shards, **figures}]
+def _strategies(snapshot: Snapshot, view: ViewEntry) -> list[dict[str, Any]]:
+    """What recursions with provenance exchanged between their shards and keep, if they are at work in this process."""
+    steps = in_order([view.contents])
+    figures = [(step.label, step.operator.figures(snapshot.states.get(step, ()))) for step in steps]
+    return [{"operator": label, **found} for label, found in figures if found]
 
 
 def _refreshed_by(view: ViewEntry, work: Mapping[Step, Work]) -> str:

@@ -68,7 +68,7 @@ def closed(  # noqa: PLR0913, PLR0917  (what the jobs are)
         (step, (change.kept,))
         for step, several in changes.items()
         for change in several
-        if isinstance(change, Whole) and isinstance(step.operator, Arrange)
+        if isinstance(change, Whole) and step.operator.keeps_rows
     )
     rounds = rows = 0
     while new := body.new(ran.outcome.arranged):

@@ -24,7 +24,6 @@ from headwater.compiler.dataflow import Step
 from headwater.delta import Delta
 from headwater.errors import EvaluationFailed, InvalidRows, JobFailed
 from headwater.evaluation.spark import failure
-from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import Outcome
 from headwater.runtime.streams import Work
 from headwater.state.arrangement import Arrangement
@@ -188,7 +187,7 @@ class Cluster:
             elif isinstance(change, Whole):
                 kept[numbers[step]] = (Kept.stored(change.kept),)
                 parts.append([Part(numbers[step], None, i, i + 1) for i in range(shards)])
-        arranged = frozenset(numbers[s] for s, c in _each(changes) if isinstance(c, Whole) and isinstance(s.operator, Arrange))
+        arranged = frozenset(numbers[s] for s, c in _each(changes) if isinstance(c, Whole) and s.operator.keeps_rows)
         entering = frozenset(numbers[step] for step in changes)
         resting = [number for step, number in numbers.items() if step not in run and number not in entering]
         planned = waves(steps, entering, arranged, [numbers[step] for step in wanted], resting)
@@ -339,7 +338,7 @@ def _outcome(order: Order, before: Mapping[Step, State], found: Sequence[Message
         outcome.states[step] = tuple(
             _with(kept, fresh.get(part, ()), *shaped.get((number, part), ())) for part, kept in enumerate(state)
         )
-        if isinstance(step.operator, Arrange) and fresh:
+        if step.operator.keeps_rows and fresh:
             outcome.arranged[step] = _with(Arrangement.empty(state[0].schema, state[0].key), fresh[0])
     return outcome
 

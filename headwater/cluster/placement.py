@@ -23,10 +23,6 @@ from headwater.cluster.cluster import Frame, Refused, Whole
 from headwater.cluster.comparing import Weighted, difference
 from headwater.cluster.sides import small_sides
 from headwater.errors import ExecutorsNotReady, InvalidOption, JobFailed, NotSupported
-from headwater.operators.arrange import Arrange
-from headwater.operators.linear import Linear
-from headwater.operators.recursive.derived import Derived
-from headwater.operators.regroup import Regroup
 from headwater.runtime.driver import Backfill, Outcome, run_epoch
 from headwater.state.arrangement import Arrangement
 
@@ -285,21 +281,11 @@ def _split(steps: Sequence[Step]) -> tuple[list[Step], list[Step]]:
     placeable: list[Step] = []
     rest: dict[Step, None] = {}
     for step in steps:
-        if _stays(step) or any(child in rest for child in step.inputs):
+        if step.operator.needs_driver or any(child in rest for child in step.inputs):
             rest[step] = None
         else:
             placeable.append(step)
     return placeable, list(rest)
-
-
-def _stays(step: Step) -> bool:
-    """Whether only the driver can run a step: it asks Spark, or keeps more than arrangements."""
-    operator = step.operator
-    if isinstance(operator, Derived):
-        return True
-    if isinstance(operator, Linear):
-        return operator.stage.engine == "spark"
-    return isinstance(operator, Regroup) and operator.engine == "spark"
 
 
 def _content(  # noqa: PLR0913, PLR0917  (where content can be)
@@ -322,7 +308,7 @@ def _content(  # noqa: PLR0913, PLR0917  (where content can be)
     def reach(step: Step) -> None:
         if step in run or step in changes or step in there:
             return
-        keeper = step if isinstance(step.operator, Arrange) else now.catalog.arranged.get(step)
+        keeper = step if step.operator.keeps_rows else now.catalog.arranged.get(step)
         if step in contents:
             changes[step] = [Whole(contents[step])]
             return

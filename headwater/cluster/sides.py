@@ -12,9 +12,6 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from headwater.cluster.cluster import Whole
-from headwater.operators.arrange import Arrange
-from headwater.operators.linear import Linear
-from headwater.operators.multijoin import MultiJoin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
 def small_sides(run: Sequence[Step], changes: Mapping[Step, Sequence[Change]], most: int) -> set[Step]:
     """Arrangements of at most so many rows that nobody reads but joins with sides that are larger."""
     rows = _rows(run, changes)
-    joins = [step for step in run if isinstance(step.operator, MultiJoin)]
+    joins = [step for step in run if step.operator.sides]
     others = {child for step in run if step not in joins for child in step.inputs}
     small = {child for join in joins for child in join.inputs if rows.get(child, inf) <= most and child not in others}
     while unfit := {child for join in joins for child in _unfit(join, small, rows)}:
@@ -40,7 +37,7 @@ def _rows(run: Sequence[Step], changes: Mapping[Step, Sequence[Change]]) -> dict
     for step in run:
         coming = [found[child] for child in step.inputs if child in found]
         if coming:
-            found[step] = sum(coming) if isinstance(step.operator, Linear | Arrange) else inf
+            found[step] = sum(coming) if step.operator.keeps_size else inf
     return found
 
 
@@ -50,8 +47,7 @@ def _size(change: Change) -> float:
 
 def _unfit(join: Step, small: set[Step], rows: Mapping[Step, float]) -> Iterable[Step]:
     """Sides that must be changes after all: of a relation that comes as one elsewhere, or of a join to which no other comes."""
-    assert isinstance(join.operator, MultiJoin)
-    relations = join.operator.relations
+    relations = join.operator.sides
     large = {relation for relation, child in zip(relations, join.inputs, strict=True) if child in rows and child not in small}
     for relation, child in zip(relations, join.inputs, strict=True):
         if child in small and (relation in large or not large):

@@ -22,12 +22,7 @@ from headwater.cluster.messages import NEWS, Message
 from headwater.cluster.order import OnlyOnDriver, read
 from headwater.delta import Delta
 from headwater.errors import HeadwaterError
-from headwater.operators.aggregate import Aggregate
-from headwater.operators.arrange import Arrange
-from headwater.operators.join import Join
-from headwater.operators.linear import Linear, Union
-from headwater.operators.multijoin import MultiJoin
-from headwater.operators.operator import Exhausted, Input
+from headwater.operators.operator import Exhausted, Input, Joining, Summing
 from headwater.rows import fitted, widened
 from headwater.runtime.streams import Clock, Flow, absorbs, readers_of, streams_on
 from headwater.state import compaction
@@ -154,7 +149,7 @@ class Task:
             parts: Iterable[Delta] = flow.parts(steps[route.source])
             if route.combined:
                 aggregate = steps[route.feeds[0][0]].operator
-                assert isinstance(aggregate, Aggregate)
+                assert isinstance(aggregate, Summing)
                 summed = aggregate.sums(parts)
                 parts = [] if summed is None else [summed]
             for delta in parts:
@@ -171,7 +166,7 @@ class Task:
         if not flow.reaches(step) and not any((number, i) in given for i in range(len(step.inputs))):
             return
         operator, state = step.operator, self._state(number)
-        if isinstance(operator, Linear | Union) and flow.has_stream_for(step):
+        if operator.passes_slices and flow.has_stream_for(step):
             self._states[number] = state
             # A union may have one input from an earlier wave, and a stream of this one for another.
             flow.pass_on(step, {i: given[number, i] for i in range(len(step.inputs)) if (number, i) in given})
@@ -183,12 +178,12 @@ class Task:
         if not any(map(len, deltas)):
             return
         inputs = [self._input(self._order.numbers[child], delta) for child, delta in zip(step.inputs, deltas, strict=True)]
-        if isinstance(operator, Join | MultiJoin):
+        if isinstance(operator, Joining):
             self._states[number] = state
             flow.join(step, inputs)
             return
         started = perf_counter()
-        if (number, 0) in given and isinstance(operator, Aggregate) and operator.absorbs:
+        if (number, 0) in given and isinstance(operator, Summing) and operator.combines:
             self._states[number], output = operator.step_of_sums(state, deltas[0])
         else:
             self._states[number], output = operator.step(state, inputs)
@@ -196,7 +191,7 @@ class Task:
         Clock(self._work).add(step, sum(map(len, deltas)), len(output), perf_counter() - started)
 
     def _input(self, child: int, delta: Delta) -> Input:
-        if not isinstance(self._order.steps[child].operator, Arrange):
+        if not self._order.steps[child].operator.keeps_rows:
             return Input(delta)
         whole = self._initial(child)[0]
         if child in self._order.arranged:
@@ -223,7 +218,7 @@ class Task:
 
     def _hear(self, message: Message) -> None:
         for step, _, place in message.content.get("runs", ()):
-            if isinstance(self._order.steps[step].operator, Arrange):
+            if self._order.steps[step].operator.keeps_rows:
                 self._news.setdefault(step, []).append(self._order.run(Place(**place)))
 
     def _told(self, merged: Sequence[tuple[Merge, Run]] = ()) -> Iterator[Message]:

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from headwater.operators.aggregate import Aggregate
-from headwater.operators.arrange import Arrange
+from headwater.operators.operator import Summing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -125,7 +124,7 @@ class _Planning:
 
     def _is_kept(self, child: int) -> bool:
         """Whether the job itself arranges what the step gives."""
-        return isinstance(self._steps[child].operator, Arrange) and child not in self._arranged
+        return self._steps[child].operator.keeps_rows and child not in self._arranged
 
     def _is_local(self, number: int, i: int, child: int) -> bool:
         """Whether rows of an input can be used in the shard in which they are."""
@@ -135,13 +134,13 @@ class _Planning:
     def _key(self, number: int, i: int) -> Key | None:
         """The columns by which the rows of an input must meet; an arrangement is where those are who look rows up in it."""
         operator = self._steps[number].operator
-        if not isinstance(operator, Arrange):
+        if not operator.keeps_rows:
             return operator.together[i]
         meeting = (
             reader.arranged_by()[i] is not None and reader.together[i] is not None
             for reader, i in self._readers.get(self._steps[number], ())
         )
-        return operator.key if any(meeting) else None
+        return operator.lineage if any(meeting) else None
 
     @cached_property
     def _readers(self) -> dict[Step, list[tuple[Operator, int]]]:
@@ -153,4 +152,4 @@ class _Planning:
 
     def _combines(self, number: int) -> bool:
         operator = self._steps[number].operator
-        return isinstance(operator, Aggregate) and operator.absorbs
+        return isinstance(operator, Summing) and operator.combines

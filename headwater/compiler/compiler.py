@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 
     from headwater.compiler.estimates import Facts
     from headwater.compiler.orders import Classes
-    from headwater.operators.multijoin import Choice
-    from headwater.operators.operator import Key
+    from headwater.operators.operator import Choice, Key
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from headwater.algebra import plan
 from headwater.algebra.expressions import Call, Column
 from headwater.compiler.linear import conjuncts
-from headwater.operators.multijoin import Choice, Lookup, Path
+from headwater.operators.multijoin import Lookup, Path
+from headwater.operators.operator import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -23,7 +23,7 @@ from headwater.compiler.dataflow import Step, in_order
 from headwater.compiler.monotony import require_monotone
 from headwater.errors import NotStratified, NotSupported
 from headwater.operators.fixpoint import RANK, Believed, Fixpoint, Line, Rows
-from headwater.operators.multijoin import Choice
+from headwater.operators.operator import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,7 +22,7 @@ from headwater.compiler.dataflow import Step
 from headwater.compiler.recipes import Mask, fused
 from headwater.compiler.recursion import is_recursive
 from headwater.errors import NotSupported
-from headwater.operators.multijoin import Choice
+from headwater.operators.operator import Choice
 from headwater.operators.recursive.derived import Derived
 from headwater.operators.recursive.network import Apply, Gather, Meet, Network, Node, Read
 from headwater.operators.recursive.strategy import Selection, Settings, chosen

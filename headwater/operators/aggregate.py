@@ -25,7 +25,7 @@ from headwater.operators.accumulators.cells import chosen, count
 from headwater.operators.buffers import buffered
 from headwater.operators.difference import appearance, difference
 from headwater.operators.extremes import Best, Extreme, renewed
-from headwater.operators.operator import Input, Operator, schema_of
+from headwater.operators.operator import Input, Summing, schema_of
 from headwater.picking import picked, picked_or_null
 from headwater.state import slicing
 from headwater.state.arrangement import Arrangement
@@ -66,7 +66,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Aggregate(Operator):
+class Aggregate(Summing):
     """Groups by the first `keys` columns; gives the keys, then the value of each function."""
 
     input_types: Types
@@ -124,25 +124,23 @@ class Aggregate(Operator):
         return (sums, *extremes_state, *distinct_state), self._change(states, keys, there, extremes)
 
     @property
-    def takes_parts(self) -> bool:
-        """Whether `step_in_parts`, `absorb` and `present` may be used: where nothing has to be looked for among all rows."""
+    def takes_slices(self) -> bool:
         return not self._extremes
 
     @property
-    def absorbs(self) -> bool:
-        """Whether, beyond that, `sums` may be made wherever rows are: where states are nothing but sums."""
+    def combines(self) -> bool:
         return not (self._extremes or self._distinct)
 
-    def step_in_parts(self, state: State, parts: Iterable[Delta]) -> tuple[State, Delta]:
-        """The same for a delta that comes in parts; what one of them does to the output is not asked."""
-        added, counts = self._summed_up(state[1:], parts)
+    def step_in_slices(self, state: State, slices: Iterable[Delta]) -> tuple[State, Delta]:
+        """`step` for a delta that comes in slices; what one of them does to the output is not asked."""
+        added, counts = self._summed_up(state[1:], slices)
         if added is None:
             return state, self.nothing()
         (sums, *_), output = self.step_of_sums(state, added)
         return (sums, *counts), output
 
     def step_of_sums(self, state: State, sums: Delta) -> tuple[State, Delta]:
-        """The same for the sums of all parts of a delta, wherever they were made."""
+        """`step` for the sums of all slices of a delta, wherever they were made."""
         keys, cells = self._cells(sums)
         _, states = self._before_and_after(state, keys, cells)
         return (state[0].insert(self._state_rows(keys, cells)),), self._change(states, keys, self._there(states), [])
@@ -175,9 +173,9 @@ class Aggregate(Operator):
         states = cells.alone()
         return self._change(states, keys, self._there(states), [])
 
-    def sums(self, parts: Iterable[Delta]) -> Delta | None:
-        """What a delta in parts adds to the state: rows with vectors for weights; where the operator `absorbs`."""
-        return self._summed_up((), parts)[0]
+    def sums(self, slices: Iterable[Delta]) -> Delta | None:
+        """What a delta in slices adds to the state: rows with vectors for weights."""
+        return self._summed_up((), slices)[0]
 
     def _summed_up(self, counts: State, parts: Iterable[Delta]) -> tuple[Delta | None, State]:
         """The same, None if there are no parts, and the new counts of distinct values."""

@@ -25,6 +25,7 @@ class Annotate(Operator):
     types: Types
     maintenance = "linear"
     rule = "Δ = ΔR"
+    annotating = (1,)
 
     def arranged_by(self) -> tuple[Key | None, ...]:
         return (None, None)

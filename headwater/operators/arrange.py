@@ -26,6 +26,8 @@ class Arrange(Operator):
     types: Types
     key: Key
     rule = "A' = A + ΔA"
+    keeps_rows = True
+    keeps_size = True
 
     @property
     def lineage(self) -> Key:

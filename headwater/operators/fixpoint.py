@@ -40,7 +40,6 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.errors import RecursionLimit
-from headwater.operators.arrange import Arrange
 from headwater.operators.bodies import Program, program_of
 from headwater.operators.going_round import GoingRound
 from headwater.operators.linear import Linear
@@ -52,8 +51,7 @@ if TYPE_CHECKING:
 
     from headwater.algebra.plan import Types
     from headwater.delta import Delta
-    from headwater.operators.multijoin import Choice
-    from headwater.operators.operator import Key, State
+    from headwater.operators.operator import Choice, Key, State
 
 
 RANK = pa.int64()
@@ -139,8 +137,11 @@ class Fixpoint(Operator):
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         return GoingRound(self, state, inputs).run()
 
-    def told(self, state: State) -> tuple[str, ...]:
-        """What a state says of the rounds that it took."""
+    def decision(self) -> Choice:
+        return self.choice
+
+    def progress(self, state: State) -> tuple[str, ...]:
+        """How many rounds the last change took."""
         figures = state[-1].contents().rows.to_pylist() if state else []
         return tuple(f"rounds: {each['c0']} for the last change, ranks up to {each['c1']}" for each in figures)
 
@@ -177,7 +178,7 @@ class Fixpoint(Operator):
         """The lines that keep rows, and those that lead to them."""
         found: set[int] = set()
         for i, line in reversed(list(enumerate(self.lines))):
-            if i in found or isinstance(line.operator, Arrange):
+            if i in found or line.operator.keeps_rows:
                 found |= {i, *(source - len(self.relations) for source in line.inputs)}
         return frozenset(i for i in found if i >= 0)
 

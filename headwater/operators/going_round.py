@@ -20,11 +20,8 @@ import pyarrow.compute as pc
 from headwater.delta import Delta
 from headwater.operators import rounds as compiled_rounds
 from headwater.operators.agenda import LAST
-from headwater.operators.arrange import Arrange
-from headwater.operators.join import Join
 from headwater.operators.linear import Linear
-from headwater.operators.multijoin import MultiJoin
-from headwater.operators.operator import Input
+from headwater.operators.operator import Input, Joining
 from headwater.operators.ordering import column_ranks
 from headwater.operators.settling import Found, normal, settled
 from headwater.picking import rows_at
@@ -218,11 +215,11 @@ class GoingRound:
                 arrived = [self._arrived(source, deltas, inputs, before) for source in line.inputs]
                 if not any(len(each.delta) for each in arrived):
                     continue
-                if not isinstance(line.operator, Join | MultiJoin):
+                if not isinstance(line.operator, Joining):
                     self._states[i], delta = line.operator.step(self._states[i], arrived)
                     deltas[count + i] = delta if len(delta) else None
                     continue
-                parts = line.operator.parts(arrived)
+                parts = line.operator.slices(arrived)
             if i in fixpoint.passed_on and (only is None or fixpoint.passed_on[i] in only):
                 passing[count + i] = parts
             else:
@@ -244,7 +241,7 @@ class GoingRound:
         line = source - relations
         operator = fixpoint.lines[line].operator
         delta = operator.nothing() if delta is None else delta
-        if not isinstance(operator, Arrange):
+        if not operator.keeps_rows:
             return Input(delta)
         return Input(delta, before[line][0], self._states[line][0])
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headwater.delta import Delta, beside, products, taken
-from headwater.operators.operator import Input, Operator
+from headwater.operators.operator import Input, Joining
 from headwater.picking import picked
 from headwater.state.slicing import lookup_slices
 
@@ -54,7 +54,7 @@ class JoinKey:
 
 
 @dataclass(frozen=True)
-class Join(Operator):
+class Join(Joining):
     """Pairs of rows with equal keys: the first `left_width` columns of one side beside the first `right_width` of the other."""
 
     types: Types
@@ -76,11 +76,10 @@ class Join(Operator):
         return self.key.left, self.key.right
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
-        parts = list(self.parts(inputs))
-        return state, Delta.concat(parts) if parts else self.nothing()
+        slices = list(self.slices(inputs))
+        return state, Delta.concat(slices) if slices else self.nothing()
 
-    def parts(self, inputs: Sequence[Input]) -> Iterator[Delta]:
-        """The change in parts of a bounded number of pairs each; none of them is empty."""
+    def slices(self, inputs: Sequence[Input]) -> Iterator[Delta]:
         left, right = inputs
         before, after = right.arranged
         staying = left.arranged[0]

@@ -36,10 +36,16 @@ class Linear(Operator):
     stage: Stage
     maintenance = "linear"
     rule = "Δf(R) = f(ΔR)"
+    passes_slices = True
+    keeps_size = True
 
     @property
     def monoid(self) -> str:
         return "none"
+
+    @property
+    def evaluated_by(self) -> str:
+        return self.stage.engine
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
         found = self.stage.run(inputs[0].delta)
@@ -54,6 +60,7 @@ class Union(Operator):
     count: int
     maintenance = "linear"
     rule = "Δ(R ⊎ S) = ΔR ⊎ ΔS"
+    passes_slices = True
 
     @property
     def monoid(self) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headwater.delta import Delta, beside, products, taken
-from headwater.operators.operator import Input, Operator
+from headwater.operators.operator import Input, Joining
 from headwater.picking import picked
 from headwater.state import slicing
 from headwater.state.consolidation import consolidate
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from headwater.algebra.plan import Types
-    from headwater.operators.operator import Key, State
+    from headwater.operators.operator import Choice, Key, State
     from headwater.state.arrangement import Arrangement
 
 
@@ -63,16 +63,7 @@ class Path:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What `explain` shows of a join: how it was decided, the ways that changes take, and how many rows were expected."""
-
-    text: str | None
-    ways: tuple[str, ...]
-    rows: int | None
-
-
-@dataclass(frozen=True)
-class MultiJoin(Operator):
+class MultiJoin(Joining):
     """Input i is relation `relations[i]` arranged by `keys[i]`; there is one path for each relation."""
 
     types: Types
@@ -108,11 +99,22 @@ class MultiJoin(Operator):
         return [i for i in changed if self.relations[i] < last]
 
     def step(self, state: State, inputs: Sequence[Input]) -> tuple[State, Delta]:
-        parts = list(self.parts(inputs))
-        return state, Delta.concat(parts) if parts else self.nothing()
+        slices = list(self.slices(inputs))
+        return state, Delta.concat(slices) if slices else self.nothing()
 
-    def parts(self, inputs: Sequence[Input]) -> Iterator[Delta]:
-        """The change in parts of a bounded number of rows each; none of them is empty, and no part undoes another.
+    @property
+    def sides(self) -> tuple[int, ...]:
+        return self.relations
+
+    @property
+    def driving(self) -> int:
+        return self.paths[-1].input
+
+    def decision(self) -> Choice | None:
+        return self.choice
+
+    def slices(self, inputs: Sequence[Input]) -> Iterator[Delta]:
+        """The change in slices of a bounded number of rows each; none of them is empty, and none undoes another.
 
         An exception are inputs of a shard: what another shard takes away is not known there.
         """

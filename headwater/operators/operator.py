@@ -18,7 +18,8 @@ import pyarrow as pa
 from headwater.delta import Delta
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from typing import Any
 
     from headwater.algebra.plan import Types
     from headwater.state.arrangement import Arrangement
@@ -48,12 +49,29 @@ class Exhausted(Exception):
     """A buffer has run empty, and the rows to fill it from are needed: the step is to be taken again with them."""
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What `explain` shows of a decision: what was decided, the ways that changes take, and how many rows were expected."""
+
+    text: str | None
+    ways: tuple[str, ...]
+    rows: int | None
+
+
 class Operator(ABC):
-    """One node of a dataflow."""
+    """One node of a dataflow. It declares what it can do, so that who places, feeds or explains it knows none by name."""
 
     maintenance: ClassVar[str] = "stateful"
     rule: ClassVar[str]
     types: Types
+    keeps_rows: ClassVar[bool] = False
+    """Whether its state is one arrangement of all rows of its output, by `lineage`."""
+    passes_slices: ClassVar[bool] = False
+    """Whether it has no state, and gives for all rows the sum of what it gives for slices of them, one input after another."""
+    keeps_size: ClassVar[bool] = False
+    """Whether it gives about as many rows as come to it, or fewer."""
+    annotating: ClassVar[tuple[int, ...]] = ()
+    """The inputs that change nothing of the output: they keep something beside it."""
 
     @property
     def monoid(self) -> str:
@@ -97,9 +115,86 @@ class Operator(ABC):
     def _nothing(self) -> Delta:
         return Delta.empty(schema_of(self.types))
 
+    @property
+    def sides(self) -> tuple[int, ...]:
+        """For each input the relation that it arranges, where a change meets all relations but its own; else nothing."""
+        return ()
+
+    @property
+    def evaluated_by(self) -> str:
+        """The engine that evaluates its expressions."""
+        return "arrow"
+
+    @property
+    def needs_driver(self) -> bool:
+        """Whether only the driver can run it: it asks Spark, or keeps more than arrangements."""
+        return self.evaluated_by == "spark"
+
     def reason(self) -> str | None:
         """Why the operator recomputes, where it does."""
         return None
+
+    def decision(self) -> Choice | None:
+        """What the compiler decided, where it had a choice."""
+        return None
+
+    def progress(self, state: State) -> tuple[str, ...]:  # noqa: ARG002
+        """What a state tells of the last change, in words."""
+        return ()
+
+    def figures(self, state: State) -> dict[str, Any]:  # noqa: ARG002
+        """What is counted beside the state, if anything is."""
+        return {}
+
+
+class Joining(Operator):
+    """An operator whose change may be many more rows than come to it: it gives them in slices."""
+
+    @abstractmethod
+    def slices(self, inputs: Sequence[Input]) -> Iterator[Delta]:
+        """The change in slices of a bounded number of rows each; none of them is empty."""
+
+    @property
+    def driving(self) -> int:
+        """The input whose rows pass by, slice by slice, while all others stay."""
+        return 0
+
+
+class Summing(Operator):
+    """An operator whose state is a sum over its only input's rows.
+
+    state(Σ slices) = Σ state(slice)
+    """
+
+    @property
+    @abstractmethod
+    def takes_slices(self) -> bool:
+        """Whether `step_in_slices`, `absorb` and `present` may be used: where nothing has to be looked for among all rows."""
+
+    @property
+    @abstractmethod
+    def combines(self) -> bool:
+        """Whether, beyond that, `sums` may be made wherever rows are: where states are nothing but sums."""
+
+    @abstractmethod
+    def step_in_slices(self, state: State, slices: Iterable[Delta]) -> tuple[State, Delta]:
+        """`step` for a delta that comes in slices."""
+
+    @abstractmethod
+    def step_of_sums(self, state: State, sums: Delta) -> tuple[State, Delta]:
+        """`step` for the sums of all slices of a delta, wherever they were made."""
+
+    @abstractmethod
+    def absorb(self, state: State, delta: Delta) -> State:
+        """The state with a delta added; what that does to the output is not asked."""
+
+    @abstractmethod
+    def present(self, state: State) -> Delta:
+        """The whole output."""
+
+    @abstractmethod
+    def sums(self, slices: Iterable[Delta]) -> Delta | None:
+        """What a delta in slices adds to the state."""
 
 
 def schema_of(types: Sequence[pa.DataType]) -> pa.Schema:

@@ -62,6 +62,10 @@ class Regroup(Operator):
     def lineage(self) -> Key:
         return self.output_key
 
+    @property
+    def evaluated_by(self) -> str:
+        return self.engine
+
     def reason(self) -> str | None:
         return self.why
 

@@ -11,7 +11,6 @@ from headwater.algebra.expressions import Column
 from headwater.compiler.dataflow import in_order
 from headwater.delta import Delta
 from headwater.errors import MissingRow, NotExplained
-from headwater.operators.annotate import Annotate
 from headwater.provenance.derivations import Builder, tuples
 from headwater.provenance.evaluation import Evaluator
 from headwater.provenance.goals import Goal
@@ -62,7 +61,7 @@ def depends_on(snapshot: Snapshot, view: ViewEntry, table: TableEntry, row: pa.R
     changes = {table.source: Delta(row, np.array([-copies]))}
     steps = in_order([view.contents])
     # What is kept beside rows does not change them, and would go on with an epoch that never was.
-    aside = {step.inputs[1] for step in steps if isinstance(step.operator, Annotate)}
+    aside = {step.inputs[i] for step in steps for i in step.operator.annotating}
     outcome = run_epoch([step for step in steps if step not in aside], snapshot.states, changes)
     changed = outcome.outputs.get(view.kept)
     if changed is None:

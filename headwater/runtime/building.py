@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.delta import Delta
 from headwater.interrupts import uninterrupted
-from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import NOTHING_OUTSIDE, run_epoch
 from headwater.runtime.history import Changed, Former, read, same_columns
 
@@ -92,7 +91,7 @@ class Building:
     def follow(self, passed: Passed) -> None:
         """Brings everything up to a later snapshot."""
         changes = passed.changes()
-        arranged = {step: passed.after.states[step] for step in self.read if isinstance(step.operator, Arrange)}
+        arranged = {step: passed.after.states[step] for step in self.read if step.operator.keeps_rows}
         whole = replace(passed.after, catalog=self.catalog)
         outcome = run_epoch(
             self._new,

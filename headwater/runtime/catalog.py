@@ -16,7 +16,6 @@ from headwater.conversion import timed
 from headwater.delta import positional
 from headwater.errors import LostState
 from headwater.interrupts import uninterrupted
-from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import NOTHING_OUTSIDE, Backfill
 from headwater.runtime.lifetimes import is_hidden, times_of
 from headwater.runtime.outside import Content
@@ -319,4 +318,4 @@ class Snapshot:
 
 def keepers(steps: Iterable[Step], catalog: Catalog) -> dict[Step, Step]:
     """For each step whose output one of the given ones keeps, that one; what keeps changes only is none."""
-    return {step.inputs[0]: step for step in steps if isinstance(step.operator, Arrange) and step not in catalog.attached}
+    return {step.inputs[0]: step for step in steps if step.operator.keeps_rows and step not in catalog.attached}

@@ -25,12 +25,7 @@ from typing import TYPE_CHECKING
 
 from headwater.delta import Delta
 from headwater.interrupts import check, uninterrupted
-from headwater.operators.aggregate import Aggregate
-from headwater.operators.arrange import Arrange
-from headwater.operators.join import Join
-from headwater.operators.linear import Linear, Union
-from headwater.operators.multijoin import MultiJoin
-from headwater.operators.operator import Exhausted, Input, schema_of
+from headwater.operators.operator import Exhausted, Input, Joining, Summing, schema_of
 from headwater.runtime.streams import (
     SHARED,
     Clock,
@@ -109,12 +104,12 @@ def run_epoch(  # noqa: PLR0913  (each says something else of the epoch)
         check()
         if step in advanced:
             outcome.outputs[step] = flow.delta(step.inputs[0])
-        elif isinstance(step.operator, Join | MultiJoin):
+        elif isinstance(step.operator, Joining):
             outcome.states[step] = states[step]
             flow.join(step, [_input(child, states, outcome) for child in step.inputs])
         elif not flow.has_stream_for(step):
             _advance(step, states, outcome, contents)
-        elif isinstance(step.operator, Linear | Union):
+        elif step.operator.passes_slices:
             outcome.states[step] = states[step]
             flow.pass_on(step)
         elif absorbs(step):
@@ -152,7 +147,7 @@ def _input(child: Step, states: States, outcome: Outcome) -> Input:
     delta = outcome.outputs.get(child)
     if delta is None:
         delta = child.nothing
-    if not isinstance(child.operator, Arrange):
+    if not child.operator.keeps_rows:
         return Input(delta)
     before = states[child][0]
     after = outcome.states.get(child, states[child])[0]
@@ -207,11 +202,11 @@ class Backfill:
     def content(self, step: Step) -> Delta:
         """All rows that a step gives now."""
         if step not in self._contents:
-            keeper = self._state(step if isinstance(step.operator, Arrange) else self._readers.get(step))
+            keeper = self._state(step if step.operator.keeps_rows else self._readers.get(step))
             if keeper is not None:
                 self._contents[step] = keeper[0].contents()
             elif step in self._existing and absorbs(step):
-                assert isinstance(step.operator, Aggregate)
+                assert isinstance(step.operator, Summing)
                 self._contents[step] = step.operator.present(self._existing[step])
             elif step in self._existing:
                 self._run(step)
@@ -259,7 +254,7 @@ class Backfill:
         return state
 
     def _whole(self, child: Step) -> Input:
-        if not isinstance(child.operator, Arrange):
+        if not child.operator.keeps_rows:
             return Input(self.content(child))
         after = self._build(child)[0]
         return Input(self.content(child), Arrangement.empty(after.schema, after.key), after)
@@ -268,7 +263,7 @@ class Backfill:
 
     def _absorb(self, step: Step, state: State, first: Delta) -> State:
         """Builds a step that sums up its input, slice by slice."""
-        assert isinstance(step.operator, Aggregate)
+        assert isinstance(step.operator, Summing)
         started, grouped = perf_counter(), True
         parts = Reading(self._slices(step.inputs[0]))
         slices = iter(parts)
@@ -286,7 +281,7 @@ class Backfill:
         if step in self._passing and step not in self._contents:
             yield from self._passed(step)
             return
-        keeper = self._state(step if isinstance(step.operator, Arrange) else self._readers.get(step))
+        keeper = self._state(step if step.operator.keeps_rows else self._readers.get(step))
         slices = keeper[0].in_slices(_SLICE) if keeper is not None and step not in self._contents else None
         for part in self.content(step).in_slices(_SLICE) if slices is None else slices:
             if len(part):
@@ -305,19 +300,19 @@ class Backfill:
         operator = step.operator
         self.work[step] = Work(0, 0, 0.0, rebuilt=True)
         clock = Clock(self.work, rebuilt=True)
-        if isinstance(operator, Linear | Union):
+        if operator.passes_slices:
             yield from clock.through(step, [self._slices(child) for child in step.inputs])
             return
-        assert isinstance(operator, Join | MultiJoin)
-        driving = operator.paths[-1].input if isinstance(operator, MultiJoin) else 0
+        assert isinstance(operator, Joining)
+        driving = operator.driving
         inputs = [self._standing(child) for child in step.inputs]
         for part in self._slices(step.inputs[driving]):
             inputs[driving] = Input(part, inputs[driving].before, inputs[driving].after)
-            yield from clock.timed(step, operator.parts(inputs), len(part))
+            yield from clock.timed(step, operator.slices(inputs), len(part))
 
     def _standing(self, child: Step) -> Input:
         """An input of which nothing changes."""
-        if not isinstance(child.operator, Arrange):
+        if not child.operator.keeps_rows:
             return Input(child.nothing)
         kept = self._build(child)[0]
         return Input(child.nothing, kept, kept)
@@ -325,10 +320,10 @@ class Backfill:
 
 def _is_passed_on(step: Step, readers: Sequence[Step]) -> bool:
     """Whether what a step gives need not be kept: all who read it take it slice by slice; a join is made for each of them."""
-    shared = len(readers) == 1 or (len(readers) > 1 and isinstance(step.operator, Join | MultiJoin))
+    shared = len(readers) == 1 or (len(readers) > 1 and isinstance(step.operator, Joining))
     return _passes_on(step) and shared and all(map(streams_on, readers))
 
 
 def _passes_on(step: Step) -> bool:
     """Whether what a step gives for all rows is the sum of what it gives for slices, of one input if it is a join."""
-    return isinstance(step.operator, Linear | Union | Join | MultiJoin)
+    return step.operator.passes_slices or isinstance(step.operator, Joining)

@@ -15,7 +15,6 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from headwater.operators.arrange import Arrange
 from headwater.runtime.driver import Backfill, Outcome, run_epoch
 from headwater.runtime.streams import Work
 
@@ -110,7 +109,7 @@ def rebuild(now: Snapshot, sources: Mapping[Step, Delta], advanced: Mapping[Step
     steps = _steps_to_build(catalog, sources)
     again = set(steps)
     kept = {step: state for step, state in now.states.items() if step not in again}
-    keepers = {step.inputs[0]: step for step in kept if isinstance(step.operator, Arrange)}
+    keepers = {step.inputs[0]: step for step in kept if step.operator.keeps_rows}
     backfill = Backfill({**kept, **outcome.states}, keepers)
     backfill.build(steps)
     outcome.states.update(backfill.built)

@@ -12,11 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from headwater.delta import Delta
-from headwater.operators.aggregate import Aggregate
-from headwater.operators.join import Join
-from headwater.operators.linear import Linear, Union
-from headwater.operators.multijoin import MultiJoin
-from headwater.operators.operator import Input
+from headwater.operators.operator import Input, Joining, Summing
 from headwater.state.slicing import collected
 
 if TYPE_CHECKING:
@@ -48,12 +44,12 @@ class Stream:
 
 def streams_on(step: Step) -> bool:
     """Whether a step takes in part by part what comes to it."""
-    return isinstance(step.operator, Linear | Union) or absorbs(step)
+    return step.operator.passes_slices or absorbs(step)
 
 
 def absorbs(step: Step) -> bool:
     """Whether a step is a sum of what comes to it."""
-    return isinstance(step.operator, Aggregate) and step.operator.takes_parts
+    return isinstance(step.operator, Summing) and step.operator.takes_slices
 
 
 def readers_of(steps: Iterable[Step]) -> dict[Step, list[Step]]:
@@ -186,8 +182,8 @@ class Flow:
         """Takes the step of a join: its pairs are a delta if they are one part, as they are most often."""
         started = perf_counter()
         operator = step.operator
-        assert isinstance(operator, Join | MultiJoin)
-        parts = operator.parts(inputs)
+        assert isinstance(operator, Joining)
+        parts = operator.slices(inputs)
         first = next(parts, None)
         second = None if first is None else next(parts, None)
         seconds = perf_counter() - started
@@ -199,7 +195,7 @@ class Flow:
             self._outputs[step] = first
             return
         begun = chain([first], clock.timed(step, chain([second], parts), 0))
-        self._give(step, Stream(lambda: clock.timed(step, operator.parts(inputs), 0), begun))
+        self._give(step, Stream(lambda: clock.timed(step, operator.slices(inputs), 0), begun))
 
     def pass_on(self, step: Step, given: Mapping[int, Delta] | None = None) -> None:
         """Takes the step of a linear operator or a union, to which a stream comes; some inputs may be `given`."""
@@ -211,9 +207,9 @@ class Flow:
         """Takes the step of a sum to which a stream comes; its new state."""
         started = perf_counter()
         operator = step.operator
-        assert isinstance(operator, Aggregate)
+        assert isinstance(operator, Summing)
         parts = Reading(iter(self.parts(step.inputs[0])))
-        state, output = operator.step_in_parts(state, parts)
+        state, output = operator.step_in_slices(state, parts)
         Clock(self._work).add(step, parts.rows, len(output), perf_counter() - started - parts.seconds)
         self.keep(step, output)
         return state

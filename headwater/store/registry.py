@@ -21,6 +21,7 @@ from headwater.operators import (
     linear,
     match,
     multijoin,
+    operator,
     ordering,
     regroup,
     scalar,
@@ -52,7 +53,7 @@ _GROUPS: Mapping[str, tuple[type, ...]] = {
     "operator": (
         *(aggregate.Aggregate, aggregate.Measure, extremes.Extreme, arrange.Arrange, join.Join, join.JoinKey),
         annotate.Annotate,
-        *(linear.Linear, linear.Union, match.Match, multijoin.MultiJoin, multijoin.Lookup, multijoin.Path, multijoin.Choice),
+        *(linear.Linear, linear.Union, match.Match, multijoin.MultiJoin, multijoin.Lookup, multijoin.Path, operator.Choice),
         *(ordering.Order, regroup.Regroup, scalar.Scalar, topk.TopK, values.Values, values.Source),
         *(fixpoint.Rows, fixpoint.Believed, fixpoint.Line, fixpoint.Fixpoint, closing.Closing),
         *(network.Read, network.Apply, network.Gather, network.Meet, network.Network),

@@ -137,7 +137,7 @@ def aggregate(keys: int, functions: list[Named]) -> Aggregate:
 @given(slices=st.lists(st.lists(ROWS, min_size=1, max_size=6), min_size=1, max_size=5))
 def test_sums_take_in_slices(keys: int, functions: list[Named], slices: list[list[Row]]) -> None:
     operator = aggregate(keys, functions)
-    assert operator.absorbs
+    assert operator.combines
     state, _ = operator.start()
     for rows in slices:
         state = operator.absorb(state, delta_of([(row, 1) for row in rows], TYPES))
@@ -155,7 +155,7 @@ def test_sums_in_between_may_be_too_large() -> None:
 
 @pytest.mark.parametrize("functions", [DISTINCT, EXTREMES, MIXED], ids=["distinct", "extremes", "mixed"])
 def test_other_functions_take_all_at_once(functions: list[Named]) -> None:
-    assert not aggregate(1, functions).absorbs
+    assert not aggregate(1, functions).combines
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_parts_are_as_good_as_the_whole(name: str, script: list[tuple[Edit]], ke
     if not functions and not keys:
         return
     operator = Aggregate(TYPES, keys, functions)
-    assert operator.absorbs
+    assert operator.combines
     state, _ = operator.start()
     present: list[Row] = []
     for (edit,) in script:
@@ -123,5 +123,5 @@ def test_parts_are_as_good_as_the_whole(name: str, script: list[tuple[Edit]], ke
 
 
 def test_what_cannot_be_combined() -> None:
-    assert not Aggregate(TYPES, 1, (Extreme(2, greatest=True, type=TYPES[2]),)).absorbs
-    assert not Aggregate(TYPES, 1, (Measure(measure("Count", 2).accumulator, (2,), None, distinct=True),)).absorbs
+    assert not Aggregate(TYPES, 1, (Extreme(2, greatest=True, type=TYPES[2]),)).combines
+    assert not Aggregate(TYPES, 1, (Measure(measure("Count", 2).accumulator, (2,), None, distinct=True),)).combines

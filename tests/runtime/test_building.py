@@ -39,9 +39,9 @@ class Interrupted(Join):
 
     meanwhile: Callable[[], None] = field(default=lambda: None)
 
-    def parts(self, inputs: Sequence[Input]) -> Iterator[Delta]:
+    def slices(self, inputs: Sequence[Input]) -> Iterator[Delta]:
         self.meanwhile()
-        return super().parts(inputs)
+        return super().slices(inputs)
 
 
 def join(tables: dict[str, TableEntry], meanwhile: Callable[[], None], name: str = "v") -> ViewEntry:

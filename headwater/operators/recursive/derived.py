@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
     from headwater.algebra import plan
     from headwater.algebra.plan import Types
-    from headwater.operators.multijoin import Choice
-    from headwater.operators.operator import Key, State
+    from headwater.operators.operator import Choice, Key, State
     from headwater.operators.recursive.network import Row
     from headwater.operators.recursive.strategy import Settings, Strategy
 
@@ -80,6 +79,13 @@ class Derived(Operator):
     def lineage(self) -> Key:
         return (0,) if self.types else ()
 
+    @property
+    def needs_driver(self) -> bool:
+        return True
+
+    def decision(self) -> Choice:
+        return self.choice
+
     def arranged_by(self) -> tuple[Key | None, ...]:
         return tuple(tuple(range(len(source.types))) for source in self.sources)
 
@@ -107,7 +113,8 @@ class Derived(Operator):
         """What the strategy exchanged and keeps, if it is at hand."""
         with self.lock:
             live = self.live(state)
-            return {} if live is None else live.figures()
+            found = {} if live is None else live.figures()
+        return {"strategy": self.strategy, "shards": self.settings.shards, **found}
 
     def _found(self, state: State, inputs: Sequence[Input]) -> Strategy:
         known = self.live(state)
