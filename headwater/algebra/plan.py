@@ -7,12 +7,12 @@ share one dataflow and its state. `types` are the types of the columns a node gi
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from headwater.algebra.expressions import Call, Column, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -25,14 +25,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """A relation: a bag of rows with columns of `types`."""
+    """A relation: a bag of rows with columns of `types`.
+
+    A kind of node declares which of its fields hold the nodes below it; everything that walks or rewrites plans asks for that.
+    """
 
     types: Types
     origin: Origin | None = field(default=None, compare=False, repr=False)
+    child_fields: ClassVar[tuple[str, ...]] = ()
 
     @property
     def children(self) -> tuple[Node, ...]:
-        return ()
+        return tuple(child for name in self.child_fields for child in _nodes(getattr(self, name)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,10 +62,7 @@ class Values(Node):
 @dataclass(frozen=True, kw_only=True)
 class _OneChild(Node):
     child: Node
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child,)
+    child_fields: ClassVar[tuple[str, ...]] = ("child",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,10 +112,7 @@ class Union(Node):
     """The rows of all inputs, as a bag."""
 
     inputs: tuple[Node, ...]
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return self.inputs
+    child_fields = ("inputs",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,10 +129,7 @@ class Join(Node):
     condition: Expression | None
     filtered: bool = field(default=True, metadata={"later": True})
     """Whether keys are looked for only where a filter says that they may be there."""
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.left, self.right)
+    child_fields = ("left", "right")
 
 
 @dataclass(frozen=True)
@@ -153,10 +148,7 @@ class MultiJoin(Node):
     equal: tuple[Equal, ...]
     outputs: tuple[tuple[int, int], ...]
     filtered: bool = field(default=True, metadata={"later": True})
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return self.inputs
+    child_fields = ("inputs",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,10 +210,7 @@ class Opaque(Node):
     inputs: tuple[Node, ...]
     meaning: str
     by_row: bool
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return self.inputs
+    child_fields = ("inputs",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,10 +253,7 @@ class Fixpoint(Node):
     """Of the result, only the best rows of groups matter: the columns of the groups; columns, and whether more is better."""
     identity: str = ""
     """What it was before it was compiled, where a strategy was chosen for it: by that, who explains rows finds their state."""
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return tuple(relation.body for relation in self.relations)
+    child_fields = ("relations",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -275,10 +261,7 @@ class Explained(_OneChild):
     """The rows of the child; beside them it is kept what each follows from: the same rows as a relation with annotations."""
 
     annotation: Fixpoint
-
-    @property
-    def children(self) -> tuple[Node, ...]:
-        return (self.child, self.annotation)
+    child_fields = ("child", "annotation")
 
 
 Some = TypeVar("Some", bound=Node)
@@ -310,22 +293,43 @@ def is_collated(root: Node) -> bool:
 
 
 def with_children(node: Some, children: Sequence[Node]) -> Some:
-    """The node over other children of the same types."""
-    match node:
-        case Explained():
-            child, annotation = children
-            assert isinstance(annotation, Fixpoint)
-            return replace(node, child=child, annotation=annotation)
-        case _OneChild():
-            return replace(node, child=children[0])
-        case Join():
-            return replace(node, left=children[0], right=children[1])
-        case Union() | MultiJoin() | Opaque():
-            return replace(node, inputs=tuple(children))
-        case Fixpoint():
-            relations = (replace(old, body=body) for old, body in zip(node.relations, children, strict=True))
-            return replace(node, relations=tuple(relations))
-    return node
+    """The node over other children of the same types, of which there must be as many."""
+    if len(children) != len(node.children):
+        raise ValueError(f"{type(node).__name__} has {len(node.children)} children, not {len(children)}")
+    others = iter(children)
+    return replace(node, **{name: _exchanged(getattr(node, name), others) for name in node.child_fields})
+
+
+def rewritten(node: Some, rule: Callable[[Node], Node]) -> Some:
+    """The node over its children, each as the rule has it.
+
+    >>> leaf = Scan(types=(), source="r")
+    >>> rewritten(Union(types=(), inputs=(leaf, leaf)), lambda child: replace(child, source="s")).inputs[1].source
+    's'
+    """
+    return with_children(node, [rule(child) for child in node.children])
+
+
+def _nodes(value: Node | Relation | tuple[Node | Relation, ...]) -> Iterator[Node]:
+    """The nodes in a field that holds children."""
+    match value:
+        case tuple():
+            for each in value:
+                yield from _nodes(each)
+        case Relation(body=body):
+            yield body
+        case Node():
+            yield value
+
+
+def _exchanged(value: Any, others: Iterator[Node]) -> Any:  # noqa: ANN401  (of the type it had)
+    """The value of such a field with other nodes, in the same order."""
+    match value:
+        case tuple():
+            return tuple(_exchanged(each, others) for each in value)
+        case Relation():
+            return replace(value, body=next(others))
+    return next(others)
 
 
 def cut(node: Some) -> Some:

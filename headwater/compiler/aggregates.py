@@ -67,7 +67,7 @@ def separated(node: plan.Node, type_of: TypeOf) -> plan.Node:
 
     Then the rest is computed with what else is above, and aggregates that differ only in it are one.
     """
-    node = plan.with_children(node, [separated(child, type_of) for child in node.children])
+    node = plan.rewritten(node, lambda child: separated(child, type_of))
     if not isinstance(node, plan.Aggregate):
         return node
     lowered = lower(node, type_of)

@@ -32,7 +32,7 @@ def clustered(node: plan.Node, type_of: TypeOf) -> plan.Node:
     node = _tightened(node)
     if _joins(node) and isinstance(node, plan.Join):
         return _Cluster(type_of).joined(node)
-    return plan.with_children(node, [clustered(child, type_of) for child in node.children])
+    return plan.rewritten(node, lambda child: clustered(child, type_of))
 
 
 def pair(join: plan.Join, type_of: TypeOf) -> plan.Node:

@@ -60,7 +60,7 @@ def _cut(node: plan.Node, needed: set[int]) -> tuple[plan.Node, Places]:  # noqa
             return _join(node, needed)
         case plan.MultiJoin():
             return _multijoin(node, sorted(needed))
-    return plan.with_children(node, [pruned(child) for child in node.children]), _numbered(range(len(node.types)))
+    return plan.rewritten(node, pruned), _numbered(range(len(node.types)))
 
 
 def _project(node: plan.Project, kept: list[int]) -> tuple[plan.Node, Places]:

@@ -32,7 +32,7 @@ def raised(node: plan.Node, estimator: Estimator) -> plan.Node:
             below = _below(node, number, join, columns)
             if _leaves_few(below, number, estimator):
                 return raised(_above(node, number, join, below), estimator)
-    return plan.with_children(node, [raised(child, estimator) for child in node.children])
+    return plan.rewritten(node, lambda child: raised(child, estimator))
 
 
 def _opened(node: plan.Node) -> tuple[plan.Join, list[int]] | None:

@@ -43,8 +43,7 @@ def with_strategy(node: plan.Node, strategy: str, type_of: TypeOf) -> plan.Node:
             node = selecting
     if isinstance(node, plan.Fixpoint):
         node = replace(node, strategy=strategy, identity=xxh3_64_hexdigest(repr((strategy, node)).encode()))
-    children = [with_strategy(child, strategy, type_of) for child in node.children]
-    return plan.with_children(node, children)
+    return plan.rewritten(node, lambda child: with_strategy(child, strategy, type_of))
 
 
 def annotated(root: plan.Node, strategy: str) -> plan.Node:
@@ -53,7 +52,7 @@ def annotated(root: plan.Node, strategy: str) -> plan.Node:
     while isinstance(below, plan.Project):
         below = below.child
     if isinstance(below, plan.Sort):
-        return plan.with_children(root, [annotated(child, strategy) for child in root.children])
+        return plan.rewritten(root, lambda child: annotated(child, strategy))
     relation = plan.Relation(name="the view", body=root, duplicates=False)
     identity = xxh3_64_hexdigest(repr((strategy, root)).encode())
     annotation = plan.Fixpoint(types=root.types, relations=(relation,), result=0, strategy=strategy, identity=identity)

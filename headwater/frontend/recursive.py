@@ -145,7 +145,7 @@ class _Composing:
             if name in numbers:
                 return Recursive(types=node.types, relation=numbers[name])
             return self._known[name].node if name in self._known else node
-        return plan.with_children(node, [self._placed(child, numbers) for child in node.children])
+        return plan.rewritten(node, lambda child: self._placed(child, numbers))
 
     def add(self, group: Sequence[Relation]) -> None:
         """Defines relations that reach each other, or one that does not reach itself."""

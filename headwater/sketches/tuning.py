@@ -34,7 +34,7 @@ def tuned(node: plan.Node, tuning: Tuning) -> plan.Node:
 
 
 def _marked(node: plan.Node, tuning: Tuning) -> plan.Node:
-    node = plan.with_children(node, [_marked(child, tuning) for child in node.children])
+    node = plan.rewritten(node, lambda child: _marked(child, tuning))
     if isinstance(node, plan.Join):
         return replace(node, filtered=tuning.key_filter)
     return replace(node, best=tuning.best) if isinstance(node, plan.Limit | plan.Aggregate) else node
