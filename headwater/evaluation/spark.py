@@ -126,9 +126,8 @@ class SparkEvaluator:
                 return attributes.apply(index)
             case Literal(origin=origin) if origin is not None:
                 return origin.get()
-            case Literal(value=value):
-                # The compiler's own constants are counts.
-                return self._jvm.org.apache.spark.sql.catalyst.parser.CatalystSqlParser.parseExpression(f"{value}L")
+            case Literal(value=value, type=kind):
+                return self._constant(value, kind)
             case Call(origin=origin) if origin is not None:
                 return self._from_template(origin.get(), expression, attributes)
         return self._own(expression, attributes)
@@ -160,6 +159,15 @@ class SparkEvaluator:
         if call.function == "CollationKey" and collation is not None:
             parts = [self._cast(parts[0], self._jvm.org.apache.spark.sql.types.DataType.fromJson(collation))]
         return getattr(package, call.function)(*parts)
+
+    def _constant(self, value: str | None, kind: pa.DataType) -> Jvm:
+        """A constant of the compiler's own: NULL, or a number as text."""
+        from pyspark.sql.pandas.types import from_arrow_type
+        from pyspark.sql.types import StringType
+
+        named = self._jvm.org.apache.spark.sql.types.DataType.fromJson
+        literal, wanted = self._expressions.Literal.create, named(from_arrow_type(kind).json())
+        return literal(None, wanted) if value is None else self._cast(literal(value, named(StringType().json())), wanted)
 
     def _typed(self, part: Expression, attributes: Jvm, stated: Jvm) -> Jvm:
         """A part of a call that compares strings by a collation: Arrow's types, which given rows have, do not tell it."""

@@ -38,3 +38,12 @@ SELECT a, array() AS e, explode_outer(array()) AS n FROM asks;
 
 -- recomputed: an empty map has no rows
 SELECT a, explode(map()) FROM asks;
+
+-- stateful: a filter comes before an argument that only Spark evaluates
+SELECT c, max(initcap(c)) FILTER (WHERE a > 1) AS m, sum(shiftleft(a, 1)) FILTER (WHERE b IS NOT NULL) AS s, count(*) AS n FROM asks GROUP BY c;
+
+-- touched groups: the same with nested and exact values
+SELECT max(map_keys(str_to_map(c))) FILTER (WHERE a > 1) AS m, percentile(CAST(shiftleft(b, 1) AS DECIMAL(9, 2)), 0.5) FILTER (WHERE a < 4) AS p FROM asks;
+
+-- stateful: an outer join pads what Spark goes on with
+SELECT initcap(asks.c) AS c, coalesce(initcap(bids.c), 'none') AS d, shiftleft(bids.b, 1) AS e FROM asks LEFT JOIN bids ON asks.a = bids.a AND bids.b > asks.b;
