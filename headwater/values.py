@@ -40,7 +40,6 @@ _NATURAL: dict[int, type] = {
     pa.binary().id: bytes,
     pa.date32().id: date,
     pa.duration("us").id: timedelta,
-    pa.time64("us").id: time,
 }
 """By the id of a type, the class whose values Arrow takes exactly or refuses."""
 
@@ -206,6 +205,12 @@ def _plain_timedelta(value: Any) -> timedelta:  # noqa: ANN401  (a timedelta, or
     return plain
 
 
+def _plain_time(value: time) -> time:
+    if value.tzinfo is not None:
+        raise Unfit(f"it takes times of day without a time zone, and this has one: {value!r}")
+    return value
+
+
 def _in_microseconds(value: Any, kind: str) -> Any:  # noqa: ANN401  (NumPy's times, and Python's)
     """A time or span of NumPy's as Python has it; None for NaT."""
     if np.isnat(value):
@@ -247,6 +252,8 @@ def _lists(values: Values, wanted: pa.DataType, time_zone: str) -> pa.Array:
 
 
 def _plain_array(value: np.ndarray[Any, Any]) -> Values:
+    if value.ndim == 0:
+        raise Unfit(f"an array without dimensions is no list: {value!r}")
     # Times would become numbers, if they are in nanoseconds.
     return list(value) if value.dtype.kind in "mM" else value.tolist()
 
@@ -318,7 +325,7 @@ _ACCEPTED: dict[str, dict[type, _Reader | None]] = {
     "string": {str: _Reader(_direct)},
     "binary": {bytes: _Reader(_direct), bytearray: _Reader(_direct, bytes), memoryview: _Reader(_direct, bytes)},
     "date": {datetime: None, date: _Reader(_direct), np.datetime64: _Reader(_direct, _plain_date64)},
-    "time": {time: _Reader(_direct)},
+    "time": {time: _Reader(_direct, _plain_time)},
     "timestamp": _DATETIMES,
     "timestamp without zone": _DATETIMES,
     "duration": {timedelta: _Reader(_direct, _plain_timedelta), np.timedelta64: _Reader(_direct, _plain_timedelta64)},

@@ -161,7 +161,7 @@ SAMPLES: dict[str, list[Any]] = {
         Refused(np.timedelta64(1, "ns")),
         Refused(np.timedelta64(1, "M")),
     ],
-    "`time`": [dt.time(0), dt.time(23, 59, 59, 999999)],
+    "`time` without a zone": [dt.time(0), dt.time(23, 59, 59, 999999)],
     "`list`, `tuple`, `numpy.ndarray`": [
         [],
         [1, None],
@@ -175,7 +175,8 @@ SAMPLES: dict[str, list[Any]] = {
     "`Row`, named tuples": [Row(q="x", p=1), Point(q="x", p=1), Row(Q="x", p=None)],
     "`complex`, `Fraction`, `UUID`, `set`, all others": [
         *(1j, Fraction(7, 2), Fraction(2), UUID(int=5), {1}, np.longdouble(1), range(3), object()),
-        *(pa.scalar(1), np.array(1), np.complex64(1), Path("x"), UTC, frozenset()),
+        *(pa.scalar(1), np.array(1), np.complex64(1), Path("x"), UTC, frozenset(), dt.time(1, tzinfo=dt.UTC)),
+        *(np.array("xy"), np.array({"k": 1}), np.array(None), np.ma.masked),
     ],
     "Arrow `bool`": encoded(pa.array([True])),
     "Arrow `int8` to `uint64`": [
