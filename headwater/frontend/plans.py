@@ -509,8 +509,8 @@ def _sort_order(key: plan.SortKey) -> Call:
 
 
 def _may_be_session(key: list[Json]) -> bool:
-    """Whether a key has the type of a session window; the JSON does not say whether it is marked as one."""
-    stated = key[0].get("dataType")
+    """Whether a key is a column of a session window's type; the JSON does not say whether it is marked as one."""
+    stated = key[0].get("dataType") if class_name(key[0]) == "AttributeReference" else None
     fields = stated.get("fields", []) if isinstance(stated, dict) else []
     return [part["name"] for part in fields] == ["start", "end"]
 

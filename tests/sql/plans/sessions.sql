@@ -34,3 +34,10 @@ GROUP BY session_window(at, '5 minutes');
 
 -- linear: windows of single rows are not merged
 SELECT person, session_window(at, '5 minutes') AS w FROM visits;
+
+-- stateful: the session of a constant time is a constant
+SELECT session_window.start AS s, session_window.end AS e, count(*) AS n, sum(page) AS pages
+FROM (SELECT TIMESTAMP'2024-01-01 00:01:00' AS at, page FROM visits) GROUP BY session_window(at, '5 minutes');
+
+-- stateful: the window of a constant time is a constant
+SELECT window.start AS s, person, count(*) AS n FROM (SELECT TIMESTAMP'2024-01-01 00:01:00' AS at, person FROM visits) GROUP BY window(at, '5 minutes'), person;
