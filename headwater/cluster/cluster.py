@@ -375,9 +375,17 @@ def _failing(title: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        why = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        why = why_given_up(str(error)) or type(error).__name__
         message = f"Spark gave up the job {title!r}: {why}; nothing was changed: try again, or set the placement to driver"
         raise JobFailed(message) from error
+
+
+def why_given_up(said: str) -> str:
+    """The line that has the reason: what ends the last of Python's stacks, or else the first line."""
+    lines = [line.rstrip() for line in said.splitlines() if line.strip()]
+    calls = [i for i, line in enumerate(lines) if line.startswith('  File "')]
+    after = lines[calls[-1] + 1 :] if calls else lines
+    return next((line for line in after if not line.startswith(" ")), "").strip() or next(iter(lines), "").strip()
 
 
 @contextmanager

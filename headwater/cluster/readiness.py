@@ -3,7 +3,7 @@
     ready  iff  every executor that answers has this version of the package and all it imports,
                 reads what the driver wrote into the directory, and writes there what the driver reads
 
-Threads of the driver's own process (`local[*]`) have what it has, and are not asked.
+Executors in the driver's own process (`local[*]`) reach its files, and are not asked.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import pytest
 from standalone import ROOT
 
 import headwater as hw
+from headwater.cluster.cluster import why_given_up
 from headwater.cluster.readiness import is_local
 
 if TYPE_CHECKING:
@@ -126,3 +127,40 @@ def test_local_masters_are_not_asked(master: str, *, local: bool) -> None:
     for other in ("spark://127.0.0.1:7077", "yarn", "k8s://https://127.0.0.1", "local-cluster[2,1,1024]"):
         context.master = other
         assert not is_local(context)
+
+
+WITHOUT_ARROW = """
+An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "order.py", line 15, in <module>
+    import pyarrow as pa
+ModuleNotFoundError: No module named 'pyarrow'
+"""
+TWO_STACKS = """Traceback (most recent call last):
+  File "a.py", line 1, in f
+KeyError: 1
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "b.py", line 2, in g
+    g()
+    ^^^
+OSError: full
+ of bytes
+\tat org.apache.spark
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("Job aborted.\nMore of it", "Job aborted."),
+        (WITHOUT_ARROW, "ModuleNotFoundError: No module named 'pyarrow'"),
+        (TWO_STACKS, "OSError: full"),
+        ('An exception:\n  File "a.py", line 1', "An exception:"),
+        ("", ""),
+    ],
+)
+def test_a_job_that_is_given_up_says_why(said: str, why: str) -> None:
+    assert why_given_up(said) == why
