@@ -151,7 +151,7 @@ class Definitions:
 
     def answer(self, snapshot: Snapshot, query: Query, content: Backfill) -> tuple[Delta, Presentation]:
         """The rows of a query that is not kept."""
-        presentation = self._presentation(query)
+        presentation = self._presentation(query, "auto")
         step = self._root(self._compiler(snapshot.catalog, snapshot), snapshot.entries, query, presentation, "auto")
         return consolidate(content.content(step)), presentation
 
@@ -164,14 +164,15 @@ class Definitions:
     def apart(self, snapshot: Snapshot, query: Query) -> Step:
         """What keeps the rows of a query, by steps that have nothing but tables in common with those there are."""
         compiler = self._empty.fork(_facts(snapshot))
-        return compiler.arrange(self._root(compiler, snapshot.entries, query, self._presentation(query), "auto"), ())
+        presentation = self._presentation(query, "auto")
+        return compiler.arrange(self._root(compiler, snapshot.entries, query, presentation, "auto"), ())
 
     def _compiler(self, now: Catalog, snapshot: Snapshot | None = None) -> Compiler:
         """One that knows the steps there are, and whose own ones concern nobody else."""
         return (self._empty if now.compiler is None else now.compiler).fork({} if snapshot is None else _facts(snapshot))
 
     def _entry(self, compiler: Compiler, entries: Mapping[str, Entry], name: str, query: Query, refresh: str) -> ViewEntry:
-        presentation = self._presentation(query)
+        presentation = self._presentation(query, refresh)
         kept = self._root(compiler, entries, query, presentation, refresh)
         visible = tuple(range(presentation.visible))
         types = kept.types[: len(visible)]
@@ -184,11 +185,11 @@ class Definitions:
         arrow = arrow_schema(query.schema)
         return ViewEntry(name, query, query.schema, arrow, refresh, output, contents, presentation.order)
 
-    def _presentation(self, query: Query) -> Presentation:
-        if query.root is None:
+    def _presentation(self, query: Query, refresh: str) -> Presentation:
+        if refresh == "full" or query.root is None:
             types = tuple(arrow_schema(query.schema).types)
-            return Presentation(Scan(types=types, source=""), len(types), ())
-        return presented(query.root)
+            return Presentation(Scan(types=types + query.keys, source=""), len(types), query.order)
+        return presented(query.root, self._empty.type_of)
 
     def _root(
         self, compiler: Compiler, entries: Mapping[str, Entry], query: Query, presentation: Presentation, refresh: str
@@ -204,7 +205,7 @@ class Definitions:
     ) -> Step:
         """Spark answers the whole query again, and the answers are compared."""
         sources = tuple(sorted(query.sources))
-        types = tuple(arrow_schema(query.schema).types)[: presentation.visible]
+        types = presentation.node.types
         schemas = tuple(entries[name.lower()].schema for name in sources)
         evaluate = Recomputed(query, sources, schemas, types, self._recompute)
         steps = tuple(compiler.arrange(entries[name.lower()].output, ()) for name in sources)

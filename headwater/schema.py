@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Stands in the name of a type whose strings are not compared by their bytes; Arrow's type does not show it.
 COLLATED = " collate "
+# Where a type is described as JSON, the fields of structs have that beside their types.
+_COLLATIONS = "__COLLATIONS"
 
 
 # Spark's parser takes twice as long for each further level of types, and Python reads them by calls within calls.
@@ -30,6 +32,11 @@ def arrow_type(described: Any) -> pa.DataType:  # noqa: ANN401  (JSON)
     from pyspark.sql.types import _parse_datatype_json_value
 
     return arrow_of(_parse_datatype_json_value(described))
+
+
+def is_collated(described: str) -> bool:
+    """Whether a type, described as JSON, has strings that are not compared by their bytes."""
+    return COLLATED in described or _COLLATIONS in described
 
 
 @cache

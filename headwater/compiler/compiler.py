@@ -35,6 +35,8 @@ from headwater.operators.values import Values
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    import pyarrow as pa
+
     from headwater.compiler.estimates import Facts
     from headwater.compiler.orders import Classes
     from headwater.operators.operator import Choice, Key
@@ -58,6 +60,11 @@ class Compiler:
         self._steps: dict[plan.Node, Step] = {} if known is None else dict(known.steps)
         self._arranged: dict[tuple[Step, Key], Step] = {} if known is None else dict(known.arranged)
         self._choices: dict[plan.Node, Choice] = {}
+
+    @property
+    def type_of(self) -> Callable[[Expression], pa.DataType]:
+        """Tells the type of an expression's values."""
+        return self._engines.type_of
 
     def root(self, node: plan.Node, sources: Mapping[str, Step]) -> Step:
         """The step that gives the rows of a query over these tables and views, by their names in lower case."""

@@ -6,10 +6,16 @@ SELECT brand FROM sales ORDER BY price     keeps (brand, price), sorts by the se
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from headwater.algebra import plan
 from headwater.algebra.expressions import Column, Expression, rewrite
 from headwater.operators.ordering import Order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -21,7 +27,7 @@ class Presentation:
     order: tuple[Order, ...]
 
 
-def presented(root: plan.Node) -> Presentation:
+def presented(root: plan.Node, type_of: Callable[[Expression], pa.DataType]) -> Presentation:
     """Takes the order off the top of a query."""
     above: list[plan.Project] = []
     node = root
@@ -39,11 +45,8 @@ def presented(root: plan.Node) -> Presentation:
     order = []
     for key in node.order:
         if key.expression not in columns:
-            kind = key.expression.type
-            if kind is None:
-                return Presentation(root, len(root.types), ())
             columns.append(key.expression)
-            types.append(kind)
+            types.append(type_of(key.expression))
         order.append(Order(columns.index(key.expression), key.descending, key.nulls_first))
     if not above and len(columns) == len(below.types):
         return Presentation(below, len(root.types), tuple(order))

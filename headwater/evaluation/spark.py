@@ -20,7 +20,7 @@ from headwater.algebra.expressions import Call, Column, Expression, Literal
 from headwater.delta import one_batch
 from headwater.errors import EvaluationFailed
 from headwater.evaluation.settings import asked_while_running, set_to, settings_for, settings_of
-from headwater.schema import COLLATED, arrow_type, collected, loosened
+from headwater.schema import COLLATED, arrow_type, collected, is_collated, loosened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -176,7 +176,7 @@ class SparkEvaluator:
             return built
         kind = stated.dataType()
         described = json.loads(kind.json())
-        is_same = COLLATED in json.dumps(described) and arrow_type(described) == part.type
+        is_same = is_collated(json.dumps(described)) and arrow_type(described) == part.type
         return self._cast(built, kind) if is_same else built
 
     def _cast(self, child: Jvm, kind: Jvm) -> Jvm:
@@ -246,7 +246,7 @@ class SparkEvaluator:
         return self.spark().sparkContext._gateway
 
     @cached_property
-    def _expressions(self) -> Jvm:
+    def expressions(self) -> Jvm:
         return self._jvm.org.apache.spark.sql.catalyst.expressions
 
     @cached_property
@@ -272,12 +272,15 @@ class SparkEvaluator:
         return self.seq(self._alias_list(expressions, attributes))
 
     def _alias_list(self, expressions: Sequence[Expression], attributes: Jvm) -> list[Jvm]:
-        fresh = self._expressions.NamedExpression.newExprId
-        return [self._alias(self.build(part, attributes), f"c{i}", fresh()) for i, part in enumerate(expressions)]
+        return [self.alias(self.build(part, attributes), f"c{i}") for i, part in enumerate(expressions)]
+
+    def alias(self, child: Jvm, name: str) -> Jvm:
+        """An expression under a name and an id of its own."""
+        return self._alias(child, name, self.expressions.NamedExpression.newExprId())
 
     def _alias(self, child: Jvm, name: str, identifier: Jvm) -> Jvm:
         none = getattr(self._jvm.scala, "None$").__getattr__("MODULE$")
-        return self._expressions.Alias(child, name, identifier, self.seq([]), none, self.seq([]))
+        return self.expressions.Alias(child, name, identifier, self.seq([]), none, self.seq([]))
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from headwater.evaluation.settings import TIME_ZONE, set_to, settings_of
 from headwater.evaluation.spark import SparkEvaluator, active
 from headwater.frontend.expressions import USER_FUNCTIONS, Unreadable
 from headwater.frontend.plans import SESSION, PlanReader
+from headwater.frontend.sort_keys import with_sort_keys
 from headwater.frontend.statements import parse_query
 from headwater.lengths import DECLARED
 from headwater.schema import collected, loosened
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from headwater.algebra.plan import Node
+    from headwater.algebra.plan import Node, Types
     from headwater.evaluation.settings import Settings
+    from headwater.operators.ordering import Order
 
 _TABLE = "headwater.table"
 # What a column may be beside its type: a time window, a session window, a text of a declared length.
@@ -74,7 +76,8 @@ _UNKNOWN = (_MISSING, "UNRESOLVED_COLUMN", "UNRESOLVED_ROUTINE", "UNRESOLVED_FIE
 class Query:
     """What Spark made of a query: the columns of its answer, and its plan in our algebra or the reason why there is none.
 
-    `analysed` is Spark's own plan, there while the session lives in which the query was read.
+    `analysed` is Spark's own plan, there while the session lives in which the query was read. Where Spark computes the answer,
+    `keys` are the types of the columns that come after its own, and `order` is what it is sorted by.
     """
 
     reading: Reading
@@ -83,6 +86,8 @@ class Query:
     root: Node | None
     unreadable: str | None = None
     analysed: Any = field(default=None, compare=False, repr=False, metadata={"stored": False})
+    keys: Types = field(default=(), metadata={"later": True})
+    order: tuple[Order, ...] = field(default=(), metadata={"later": True})
 
     @property
     def text(self) -> str | None:
@@ -274,13 +279,20 @@ class Analyser:
         reader = PlanReader(sources, self._constant, subplans)
         reads = frozenset(_leaves(Handle(analysed))[0].values())
         schema = loosened(frame.schema)
+        ordered = with_sort_keys(SparkEvaluator(self._start), analysed)
+        root, unreadable = None, None
         try:
             _require_rows_alone(optimised.root)
             _require_shallow(optimised.root)
             root = reader.read(json.loads(optimised.root.toJSON()), optimised).node
         except Unreadable as reason:
-            return Query(reading, schema, reads, None, str(reason), analysed)
-        return Query(reading, schema, reads, root, None, analysed)
+            unreadable = str(reason)
+        return Query(reading, schema, reads, root, unreadable, analysed, ordered.keys, ordered.order)
+
+    def with_sort_keys(self, session: SparkSession, frame: DataFrame) -> DataFrame:
+        """The answer of a query, with the columns by which it is sorted."""
+        analysed = frame._jdf.queryExecution().analyzed()
+        return self.dataset(session, with_sort_keys(SparkEvaluator(self._start), analysed).logical)
 
 
 def _marks(table: str, column: StructField) -> dict[str, Any]:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from headwater.algebra.expressions import Call, Column, Expression, Literal
 from headwater.errors import NotSupported
 from headwater.evaluation.settings import asked_while_running
-from headwater.schema import COLLATED, arrow_type
+from headwater.schema import COLLATED, arrow_type, is_collated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +56,8 @@ _NUMBERS |= {
     ("XxHash64", "seed"),
     ("Murmur3Hash", "seed"),
 }
+# How the JSON names what is written after COLLATE.
+COLLATION = "collationName"
 _EQUALITIES = {"EqualTo", "EqualNullSafe"}
 _serial = itertools.count()
 
@@ -195,7 +197,7 @@ def collation_key(expression: Expression, origin: Handle, *, ordered: bool = Fal
     """
     kind = origin.get().dataType()
     stated = kind.json()
-    if COLLATED not in stated:
+    if not is_collated(stated):
         return expression
     if not kind.typeName().startswith("string"):
         raise Unreadable("nested values with strings inside that have a collation of their own, as keys")
@@ -218,9 +220,13 @@ def _stated_type(node: Json) -> pa.DataType | None:
 
 
 def _collated(node: Json) -> str | None:
-    """The type, if it compares strings otherwise than by their bytes; Arrow's type would not show it."""
-    stated = json.dumps(node.get("dataType"))
-    return stated if COLLATED in stated else None
+    """The type, if it compares strings otherwise than by their bytes; Arrow's type would not show it.
+
+    A `COLLATE` states no type of its own, but the collation beside its string says it.
+    """
+    named = node.get(COLLATION)
+    stated = json.dumps(node.get("dataType") if named is None else f"string{COLLATED}{named}")
+    return stated if is_collated(stated) else None
 
 
 def _shown(spark: Any, key: str) -> Any:  # noqa: ANN401  (an object of the JVM)

@@ -20,9 +20,10 @@ from headwater.errors import NotSupported
 from headwater.evaluation.duckdb_sql import Untranslatable
 from headwater.evaluation.sessions import MERGED_SESSION
 from headwater.evaluation.windows import window_sql
-from headwater.frontend.expressions import Unreadable, class_name, collation_key, read_expression
+from headwater.frontend.expressions import COLLATION, Unreadable, class_name, collation_key, read_expression
+from headwater.frontend.sort_keys import YEARS_AND_MONTHS
 from headwater.operators.ordering import is_ordered
-from headwater.schema import COLLATED, arrow_type
+from headwater.schema import arrow_type, is_collated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -320,7 +321,13 @@ class _NodeReader:
 
     def _read_sort(self) -> Relation:
         child = self.children[0]
-        return Relation(plan.Sort(types=child.node.types, child=child.node, order=self._order("order")), child.ids)
+        order = self._order("order")
+        if any(self._type_name(key).startswith(YEARS_AND_MONTHS) for key in range(len(order))):
+            raise Unreadable("ORDER BY an interval of years and months")
+        return Relation(plan.Sort(types=child.node.types, child=child.node, order=order), child.ids)
+
+    def _type_name(self, key: int) -> str:
+        return str(self.origin.then("order", key, "dataType", "typeName").get())
 
     def _read_globallimit(self) -> Relation:
         return self._limit(count=int(self.json["limitExpr"][0]["value"]), offset=0)
@@ -430,7 +437,8 @@ class _NodeReader:
     @cached_property
     def _is_collated(self) -> bool:
         """Whether the node itself reads or makes strings that are compared otherwise than by their bytes."""
-        return COLLATED in json.dumps(self.json)
+        described = json.dumps(self.json)
+        return is_collated(described) or f'"{COLLATION}"' in described
 
 
 def _least(string: Expression) -> Call:

@@ -34,27 +34,35 @@ class Recompute:
     def __call__(
         self, query: Query, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch]
     ) -> pa.RecordBatch:
-        if query.text is not None:
-            return one_batch(self.answer(query.text, schemas, contents, query.reading)[1])
+        """The answer of a query over the given rows, and the columns by which it is sorted."""
         with spark_failing(), active(self.spark()):
-            frames = {name: self.frame(schemas[name], rows) for name, rows in contents.items()}
-            logical = self.analyser.with_rows(query.analysed, frames)
-            with self.analyser.naming:
-                session = self.analyser.session_of(query.reading)
-            return one_batch(collected(self.analyser.dataset(session, logical)))
+            if query.text is not None:
+                session, found = self._found(query.text, schemas, contents, query.reading)
+            else:
+                frames = {name: self.frame(schemas[name], rows) for name, rows in contents.items()}
+                logical = self.analyser.with_rows(query.analysed, frames)
+                with self.analyser.naming:
+                    session = self.analyser.session_of(query.reading)
+                found = self.analyser.dataset(session, logical)
+            return one_batch(collected(self.analyser.with_sort_keys(session, found) if query.keys else found))
 
     def answer(
         self, text: str, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch | DataFrame], moment: Reading
     ) -> tuple[StructType, pa.Table]:
         """The answer of SQL, under the time zone and the settings of a moment, over the given rows, and its columns."""
         with spark_failing(), active(self.spark()):
-            frames = {name: self.frame(schemas[name], rows)._jdf.queryExecution().analyzed() for name, rows in contents.items()}
-            with self.analyser.naming:
-                session = self.analyser.session_of(moment)
-                for name, frame in frames.items():
-                    self.analyser.dataset(session, frame).createOrReplaceTempView(quote(name))
-                found = session.sql(text)
+            _, found = self._found(text, schemas, contents, moment)
             return loosened(found.schema), collected(found)
+
+    def _found(
+        self, text: str, schemas: Mapping[str, StructType], contents: Mapping[str, pa.RecordBatch | DataFrame], moment: Reading
+    ) -> tuple[SparkSession, DataFrame]:
+        frames = {name: self.frame(schemas[name], rows)._jdf.queryExecution().analyzed() for name, rows in contents.items()}
+        with self.analyser.naming:
+            session = self.analyser.session_of(moment)
+            for name, frame in frames.items():
+                self.analyser.dataset(session, frame).createOrReplaceTempView(quote(name))
+            return session, session.sql(text)
 
     def frame(self, schema: StructType, rows: pa.RecordBatch | DataFrame) -> DataFrame:
         """Rows of the engine as a DataFrame under the users' names."""

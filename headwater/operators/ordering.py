@@ -2,7 +2,8 @@
 
 NULL stands where the key says; NaN is greater than all numbers, −0.0 equals 0.0, strings and binary go by their bytes. Rows
 that are equal on all keys are ordered by the rest of the row, column by column, ascending, NULL first, so that an order is
-always total up to equal rows. (Nested values have no order of their own here; among ties they go by their hash.)
+always total up to equal rows. Structs are compared field by field, arrays element by element and then by their lengths, NULL
+within them first; among ties, nested values go by their hash.
 """
 
 from __future__ import annotations
@@ -49,8 +50,11 @@ def column_ranks(array: pa.Array, *, descending: bool = False, nulls_first: bool
     if pa.types.is_null(array.type):
         return np.zeros(len(array), np.int64)
     ranks = _ranks(array)
-    if descending:
-        ranks = ~ranks
+    return _placed(array, ~ranks if descending else ranks, nulls_first=nulls_first)
+
+
+def _placed(array: pa.Array, ranks: Ranks, *, nulls_first: bool) -> Ranks:
+    """The ranks with NULL before or after all others."""
     if array.null_count:
         extreme = np.iinfo(np.int64)
         nulls = array.is_null().to_numpy(zero_copy_only=False)
@@ -72,6 +76,27 @@ def _ranks(array: pa.Array) -> Ranks:
     if pa.types.is_nested(kind) or pa.types.is_interval(kind):
         return hash_rows(pa.RecordBatch.from_arrays([array], names=["c0"]), (0,)).view(np.int64)
     return pc.rank(array, sort_keys="ascending", tiebreaker="dense").to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _ranks_by_value(array: pa.Array) -> Ranks:
+    """For each value an integer such that integers compare as the values do, also where these are nested."""
+    if pa.types.is_struct(array.type):
+        return _ranks_of_tuples(list(zip(*(_with_nulls(field).tolist() for field in array.flatten()), strict=True)), len(array))
+    if pa.types.is_list(array.type):
+        stops = np.cumsum(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)).tolist()
+        elements = _with_nulls(array.flatten()).tolist()
+        return _ranks_of_tuples([tuple(elements[i:j]) for i, j in zip([0, *stops], stops, strict=False)], len(array))
+    return column_ranks(array)
+
+
+def _with_nulls(array: pa.Array) -> Ranks:
+    return _placed(array, _ranks_by_value(array), nulls_first=True)
+
+
+def _ranks_of_tuples(tuples: list[tuple[int, ...]], count: int) -> Ranks:
+    """Of structs without fields, nobody can tell how many there are; they are all equal."""
+    known = {each: rank for rank, each in enumerate(sorted(set(tuples)))}
+    return np.array([known[each] for each in tuples] or [0] * count, np.int64)
 
 
 @compiled
@@ -160,12 +185,20 @@ def _merged(
 
 
 def _keys(rows: pa.RecordBatch, order: Sequence[Order]) -> list[Ranks]:
-    stated = [column_ranks(rows.column(o.column), descending=o.descending, nulls_first=o.nulls_first) for o in order]
+    stated = [_stated_ranks(rows.column(o.column), o) for o in order]
     rest = [i for i in range(rows.num_columns) if i not in {o.column for o in order}]
     zeros = [_negative_zeros(column) for column in rows.columns]
     # −0.0 equals 0.0, and yet such rows must not change places from one epoch to the next.
     signs = [(~negative).astype(np.int64) for negative in zeros if negative is not None and negative.any()]
+    signs += [column_ranks(rows.column(o.column)) for o in order if pa.types.is_nested(rows.column(o.column).type)]
     return [*stated, *(column_ranks(rows.column(i)) for i in rest), *signs]
+
+
+def _stated_ranks(array: pa.Array, order: Order) -> Ranks:
+    if not pa.types.is_nested(array.type):
+        return column_ranks(array, descending=order.descending, nulls_first=order.nulls_first)
+    ranks = _ranks_by_value(array)
+    return _placed(array, ~ranks if order.descending else ranks, nulls_first=order.nulls_first)
 
 
 def _negative_zeros(column: pa.Array) -> NDArray[np.bool_] | None:

@@ -60,3 +60,21 @@ SELECT id FROM names ORDER BY town, id LIMIT 3;
 
 -- recomputed: windows
 SELECT id, row_number() OVER (PARTITION BY name ORDER BY id) AS place FROM names;
+
+-- touched groups: a collation that the query gives, of the least and the greatest
+SELECT lower(min(plain COLLATE UNICODE_CI)) AS least, lower(max(plain COLLATE UNICODE_CI)) AS greatest FROM names;
+
+-- touched groups: a collation that the query gives, of distinct strings
+SELECT count(DISTINCT plain COLLATE UTF8_LCASE) AS names FROM names;
+
+-- touched groups: a collation that the query gives, of what others are chosen by
+SELECT lower(max_by(plain, plain COLLATE UNICODE_CI)) AS last FROM names;
+
+-- linear: a collation that the query gives, of what is ordered by
+SELECT id FROM names ORDER BY plain COLLATE UNICODE_CI DESC, id;
+
+-- touched groups: structs with a collated field
+SELECT max(struct(word COLLATE UNICODE_CI AS w, id)).id AS last, max(struct(town, id)).id AS town FROM names;
+
+-- recomputed: groups by structs with a collated field
+SELECT count(*) AS n FROM names GROUP BY struct(name);
