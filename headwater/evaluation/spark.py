@@ -166,7 +166,7 @@ class SparkEvaluator:
         from pyspark.sql.types import StringType
 
         named = self._jvm.org.apache.spark.sql.types.DataType.fromJson
-        literal, wanted = self._expressions.Literal.create, named(from_arrow_type(kind).json())
+        literal, wanted = self.expressions.Literal.create, named(from_arrow_type(kind).json())
         return literal(None, wanted) if value is None else self._cast(literal(value, named(StringType().json())), wanted)
 
     def _typed(self, part: Expression, attributes: Jvm, stated: Jvm) -> Jvm:
