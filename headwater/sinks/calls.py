@@ -9,9 +9,10 @@ columns, then all rows under the new ones. It is one post, in which what went co
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import numpy as np
@@ -108,14 +109,18 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def posting(address: str, view: str) -> Callable[[int, Sequence[pa.Table]], None]:
-    """Posts `{"view": …, "epoch": …, "changes": [{…, "_weight": 1}, …]}`; an answer other than 2xx is a failure."""
+    """Posts `{"view": …, "epoch": …, "changes": [{…, "_weight": 1}, …]}`; an answer other than 2xx is a failure.
+
+    A user and a password in the address are sent as basic authentication: urllib takes them for a part of the host's name.
+    """
     opener = build_opener(_NoRedirects)
+    address, credentials = _apart(address)
     name = texts(pa.array([view]))[0]
 
     def post(epoch: int, tables: Sequence[pa.Table]) -> None:
         changes = ",".join(row for table in tables for row in objects(table))
         body = f'{{"view":{name},"epoch":{epoch},"changes":[{changes}]}}'
-        headers = {"Content-Type": "application/json", "Idempotency-Key": f"{quote(view)}-{epoch}"}
+        headers = {"Content-Type": "application/json", "Idempotency-Key": f"{quote(view)}-{epoch}", **credentials}
         request = Request(address, body.encode(), headers, method="POST")  # noqa: S310  (http or https, as the target says)
         try:
             with opener.open(request, timeout=_TIMEOUT):
@@ -126,3 +131,14 @@ def posting(address: str, view: str) -> Callable[[int, Sequence[pa.Table]], None
             raise OSError(f"{error.code} {error.reason}{'; redirects are not followed' if moved else ''}") from error
 
     return post
+
+
+def _apart(address: str) -> tuple[str, dict[str, str]]:
+    """An address without its user and password, and the header that says them."""
+    parts = urlsplit(address)
+    user, found, host = parts.netloc.rpartition("@")
+    if not found:
+        return address, {}
+    name, _, password = user.partition(":")
+    said = b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode()
+    return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {said}"}

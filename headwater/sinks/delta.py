@@ -20,7 +20,7 @@ import pyarrow as pa
 from headwater.answers import rows_of_changes
 from headwater.errors import InvalidTarget
 from headwater.sinks.keyed import last_by_key
-from headwater.sinks.ownership import clear, foreign, strange_files, taken_over
+from headwater.sinks.ownership import clear, foreign, require_apart, require_replaceable, strange_files, taken_over
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,11 @@ class Delta:
         self._deltalake: Any = deltalake
 
     def position(self) -> int | None:
+        if "://" not in self._place:
+            require_apart(Path(self._place))
         table = self._own_table()
+        if table is None and "://" not in self._place:
+            require_replaceable(Path(self._place))
         version = None if table is None else table.transaction_version(self._name)
         return None if version is None else int(version)
 

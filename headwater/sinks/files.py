@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from headwater.errors import DamagedFile
 from headwater.sinks.json_forms import objects, unquoted
-from headwater.sinks.ownership import clear, foreign, strange_files, taken_over
+from headwater.sinks.ownership import clear, foreign, require_apart, require_replaceable, strange_files, taken_over
 from headwater.store import manifest
 from headwater.store.disk import LocalDisk
 
@@ -50,11 +50,13 @@ class Files:
         self._replace = replace
 
     def position(self) -> int | None:
+        require_apart(self._folder)
         if self._is_own():
             return max(self._epochs(), default=None)
         strange = self._strange()
         if strange is not None and not self._replace:
             raise foreign(str(self._folder), strange)
+        require_replaceable(self._folder)
         return None
 
     def begin(self, epoch: int, rows: pa.Table) -> None:

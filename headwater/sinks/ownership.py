@@ -2,11 +2,12 @@
 
 Whatever an export makes carries its owner: the directory, the view, the export's name, and what of the view is there. A target
 that carries another one, or none, is foreign, also if it is of another directory or another view. It is refused before anything
-about it is changed.
+about it is changed. A directory of Headwater's is never a target, nor is what is in it or around it, also not to be replaced.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -46,13 +47,33 @@ def strange_files(folder: Path, own: Sequence[str] = ()) -> str | None:
     return f"has other files, such as {found[0]!r}" if found else None
 
 
+def require_apart(place: Path) -> None:
+    """Raises if a target is, or is in, a directory of Headwater's, or is neither a file nor a directory: a device, a pipe."""
+    real = place.resolve()
+    if real.exists() and not real.is_dir() and not real.is_file():
+        raise InvalidTarget(f"{str(place)!r} is neither a directory nor a file; give a directory")
+    for folder in (real, *real.parents):
+        if (folder / MARK).exists():
+            is_it = "is" if folder == real else f"is in {str(folder)!r},"
+            raise InvalidTarget(f"{str(place)!r} {is_it} a directory of Headwater's; give a directory of its own")
+
+
+def require_replaceable(place: Path) -> None:
+    """Raises if what is at a path must not go, whoever says so: a directory of Headwater's, or what is around one."""
+    require_apart(place)
+    for folder, _, files in os.walk(place):
+        if MARK in files:
+            raise InvalidTarget(
+                f"{str(place)!r} has a directory of Headwater's in it, {folder!r}, and stays; give a directory of its own"
+            )
+
+
 def clear(folder: Path) -> None:
-    """Removes what is at a path, as who writes there was told to; a directory of Headwater's own never goes so."""
+    """Removes what is at a path, as who writes there was told to."""
+    require_replaceable(folder)
     if not folder.is_dir():
         folder.unlink(missing_ok=True)
         return
-    if (folder / MARK).exists():
-        raise InvalidTarget(f"{str(folder)!r} is a directory of Headwater's; give a directory of its own")
     for entry in folder.iterdir():
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

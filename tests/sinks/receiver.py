@@ -13,13 +13,17 @@ if TYPE_CHECKING:
 
 
 class Receiver:
-    """`answer` gives the status of each answer; bodies that are answered with 2xx are in `taken`, with their keys."""
+    """`answer` gives the status of each answer; bodies that are answered with 2xx are in `taken`, with their keys.
+
+    `authorized` has what each post said of who sends it.
+    """
 
     def __init__(self, port: int, requests: list[str]) -> None:
         self.address = f"http://127.0.0.1:{port}/"
         self.answer: Callable[[], int] = lambda: 200
         self.requests = requests
         self.taken: list[tuple[str, dict[str, Any]]] = []
+        self.authorized: list[str | None] = []
 
 
 @contextmanager
@@ -31,6 +35,7 @@ def receiving() -> Iterator[Receiver]:
             said = self.rfile.read(int(self.headers["Content-Length"])).decode()
             status = receiver.answer()
             requests.append("POST")
+            receiver.authorized.append(self.headers["Authorization"])
             if status < 300:
                 receiver.taken.append((self.headers["Idempotency-Key"], strict(said)))
             self.send_response(status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -72,6 +73,15 @@ def test_a_redirect_is_tried_again(connect: Connect) -> None:
         session.view("v").write_to(receiver.address, retry=QUICK).await_idle()
         assert states[1:] == ["retrying", "retrying"]
         assert len(receiver.taken) == 1
+
+
+def test_a_user_and_a_password_in_the_address_are_sent(connect: Connect) -> None:
+    with receiving() as receiver:
+        address = receiver.address.replace("//", "//Ada:p%40ss@")
+        export = connect().view("v").write_to(address, retry=QUICK)
+        export.await_idle()
+        assert receiver.authorized == [f"Basic {b64encode(b'Ada:p@ss').decode()}"]
+        assert [body["changes"] for _, body in receiver.taken] == [[{"id": 1, "_weight": 1}]]
 
 
 def test_a_view_with_any_name_is_posted(connect: Connect) -> None:

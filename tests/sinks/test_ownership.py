@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -127,14 +128,42 @@ def test_another_export_is_foreign_and_goes_on_with_its_own(connect: Connect, tm
         assert rows(folder, options) == [(2, 2)]
 
 
-def test_a_directory_of_headwater_is_never_replaced(connect: Connect, tmp_path: Path) -> None:
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("form", ["parquet", "delta"])
+@pytest.mark.parametrize(
+    ("target", "why"),
+    [
+        ("another state", "is a directory of Headwater's"),
+        ("another state/log", "is in .* a directory of Headwater's"),
+        ("state/copies/of v", "is in .* a directory of Headwater's"),
+        ("link", "is a directory of Headwater's"),
+        ("around", "has a directory of Headwater's in it|has other files"),
+        (".", "has a directory of Headwater's in it|has other files"),
+    ],
+)
+def test_a_directory_of_headwater_is_never_replaced(
+    connect: Connect, tmp_path: Path, target: str, why: str, form: str, *, replace: bool
+) -> None:
     session = connect("state")
     connect("another state").close()
-    for options in ({"format": "parquet"}, {"format": "delta"}):
-        export = session.view("v").write_to(tmp_path / "another state", **options, replace=True, name=options["format"])
-        with pytest.raises(hw.ExportFailed, match="is a directory of Headwater's"):
-            export.await_idle()
-    assert connect("another state").view("v").rows()
+    (tmp_path / "around").mkdir()
+    connect("around/the state").close()
+    (tmp_path / "link").symlink_to(tmp_path / "another state")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(hw.InvalidTarget, match=why):
+        session.view("v").write_to(tmp_path / target, format=form, replace=replace, name="e")
+    assert sorted(tmp_path.rglob("*")) == before
+    for name in ("another state", "around/the state"):
+        assert connect(name).view("v").rows()
+
+
+@pytest.mark.parametrize("form", ["parquet", "delta"])
+def test_what_is_neither_file_nor_directory_is_no_target(connect: Connect, tmp_path: Path, form: str) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(hw.InvalidTarget, match="neither a directory nor a file"):
+        connect("state").view("v").write_to(pipe, format=form, replace=True)
+    assert pipe.is_fifo()
 
 
 def test_a_table_of_postgresql_that_others_have_made_is_left_alone(connect: Connect, postgres: Server, tmp_path: Path) -> None:
