@@ -57,14 +57,14 @@ class Inputs:
 
 
 def functions(spark: SparkSession) -> list[Function]:
-    """Every aggregate, window and generator function, by name, and every function that may stand in FROM."""
+    """Every aggregate, window and generator function of Spark's, by name, and every one that may stand in FROM."""
     state = spark._jsparkSession.sessionState()
     found = {}
     for registry, every in ((state.functionRegistry(), False), (state.tableFunctionRegistry(), True)):
         names = registry.listFunction()
         for i in range(names.size()):
             info = registry.lookupFunction(names.apply(i)).get()
-            if every or info.getGroup() in GROUPS:
+            if info.getSource() == "built-in" and (every or info.getGroup() in GROUPS):
                 name = names.apply(i).funcName()
                 found[name] = Function(name, info.getClassName().rsplit(".", 1)[-1], tuple(_queries(info.getExamples())))
     return [found[name] for name in sorted(found)]

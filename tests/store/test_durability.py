@@ -143,7 +143,10 @@ def test_async_says_when_it_could_not_write(tmp_path: Path) -> None:
     directory = Directory(disk, "async")
     work = Work(1)
     work.run(directory, 6)
-    disk.fuse.left = disk.fuse.passed
+    # The last edit is not yet certain when the disk breaks: nothing is folded or synced before.
+    with directory.store.defining(), directory.store._log._syncing:
+        work.edit(directory)
+        disk.fuse.left = disk.fuse.passed
     wait_until(lambda: directory.store._log.failed is not None)
     disk.fuse.burnt = False
     disk.fuse.left = None
